@@ -1,0 +1,42 @@
+/** Ids: nanoid over a 62-letter alphabet with an injected source of randomness (design, "Fixed details"). */
+import { customRandom } from "nanoid";
+import type { IdPrefix } from "../protocol/ids.ts";
+
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const LENGTH = 21;
+
+export interface Ids {
+  /** A fresh id with the given prefix, such as `msg_` and 21 letters. */
+  mint<P extends IdPrefix>(prefix: P): `${P}_${string}`;
+}
+
+export interface Random {
+  bytes(count: number): Uint8Array;
+  /** At least 0, below 1. */
+  fraction(): number;
+}
+
+export const systemRandom: Random = {
+  bytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
+  fraction: () => Math.random(),
+};
+
+export function createIds(random: Random): Ids {
+  const next = customRandom(ALPHABET, LENGTH, (count) => random.bytes(count));
+  return { mint: (prefix) => `${prefix}_${next()}` };
+}
+
+/** Deterministic randomness (mulberry32), for tests and simulation. */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const fraction = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+  return {
+    fraction,
+    bytes: (count) => Uint8Array.from({ length: count }, () => Math.floor(fraction() * 256)),
+  };
+}

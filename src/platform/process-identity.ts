@@ -1,0 +1,51 @@
+/** Who this process is, and whether another process of this host is proved dead (REC-6). */
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+
+export interface Identity {
+  readonly host: string;
+  readonly bootId: string;
+  readonly pid: number;
+  readonly startedAt: string;
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    // Not a Linux host, or the process is gone: an empty text proves nothing.
+    return "";
+  }
+}
+
+/** Field 22 of /proc/<pid>/stat: start time in ticks since boot. Empty when unknown. */
+export function processStart(pid: number): string {
+  const stat = readOrEmpty(`/proc/${pid}/stat`);
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+}
+
+let self: Identity | undefined;
+
+export function ownIdentity(): Identity {
+  self ??= {
+    host: hostname(),
+    bootId: readOrEmpty("/proc/sys/kernel/random/boot_id").trim(),
+    pid: process.pid,
+    startedAt: processStart(process.pid),
+  };
+  return self;
+}
+
+/** True only when it is certain: same host, and the boot or the process is another. */
+export function provenDead(owner: Identity): boolean {
+  const me = ownIdentity();
+  if (owner.host !== me.host || me.bootId === "" || owner.bootId === "") return false;
+  if (owner.bootId !== me.bootId) return true;
+  try {
+    process.kill(owner.pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+  const started = processStart(owner.pid);
+  return started !== "" && owner.startedAt !== "" && started !== owner.startedAt;
+}

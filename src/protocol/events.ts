@@ -1,0 +1,78 @@
+/** The durable event log of a tree (OBS-1). Names are noun and verb; every event stands in the commit it reports. */
+import type { AgentPath } from "./agent-path.ts";
+import type { EventId, RunId, ThreadId, TreeId, WorkId } from "./ids.ts";
+import type { JsonObject } from "./json.ts";
+
+export const EVENT_TYPES = [
+  "tree.opened",
+  "tree.claimed",
+  "tree.released",
+  "agent.spawned",
+  "agent.loaded",
+  "agent.unloaded",
+  "agent.load_failed",
+  "agent.closed",
+  "agent.interrupted",
+  "agent.queued",
+  "agent.blocked",
+  "mail.accepted",
+  "mail.delivered",
+  "mail.settled",
+  "mail.superseded",
+  "mail.dead_lettered",
+  "mail.redirected",
+  "mail.triggered",
+  "work.queued",
+  "work.started",
+  "work.awaiting",
+  "work.detached",
+  "work.ended",
+  "run.reserved",
+  "run.accepted",
+  "run.step",
+  "run.waiting",
+  "run.resumed",
+  "run.retrying",
+  "run.settled",
+  "wait.started",
+  "wait.ended",
+  "tool.called",
+  "tool.returned",
+  "request.opened",
+  "request.closed",
+  "transfer.created",
+  "transfer.moved",
+  "budget.spent",
+  "budget.raised",
+  "command.applied",
+  "activity.started",
+  "activity.interacted",
+  "activity.completed",
+  "activity.interrupted",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+export interface EventDraft {
+  readonly type: EventType;
+  readonly path: AgentPath | null;
+  readonly threadId: ThreadId | null;
+  readonly runId: RunId | null;
+  readonly workId: WorkId | null;
+  readonly data: JsonObject;
+}
+
+export interface RuntimeEvent extends EventDraft {
+  readonly id: EventId;
+  readonly treeId: TreeId;
+  /** 1, 2, 3 … per tree; the cursor. */
+  readonly seq: number;
+  readonly at: number;
+}
+
+/** Not durable and not in the log: text as it streams, for those who watch. */
+export interface ProgressEvent {
+  readonly type: "progress";
+  readonly path: AgentPath;
+  readonly runId: RunId;
+  readonly text: string;
+}

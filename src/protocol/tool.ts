@@ -1,0 +1,50 @@
+/** Tools as the run loop sees them: a port, so that sessions know no tool's body (design, "the knots, cut"). */
+import type { AgentRecord, Effect } from "./agent.ts";
+import type { RunId, ThreadId, WaitId } from "./ids.ts";
+import type { Json, JsonObject } from "./json.ts";
+
+export interface ToolSpec {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly parameters: JsonObject;
+  readonly effects: readonly Effect[];
+}
+
+export interface ToolInvocation {
+  readonly callId: string;
+  readonly name: string;
+  /** The arguments as the model wrote them. */
+  readonly input: string;
+}
+
+export interface ToolContext {
+  readonly agent: AgentRecord;
+  readonly runId: RunId;
+  readonly step: number;
+  /** Aborted by interrupt, close and limits (INT-4). */
+  readonly signal: AbortSignal;
+}
+
+export type ToolOutcome =
+  | { readonly kind: "result"; readonly output: Json; readonly isError: boolean }
+  /** The call is a stored wait; its result comes when the wait ends. */
+  | { readonly kind: "waiting"; readonly waitId: WaitId };
+
+export interface ToolHost {
+  /** The tools an agent has, in a stable order. */
+  specs(agent: AgentRecord): readonly ToolSpec[];
+  /** Never throws for a refusal: that is a result with `isError` (BUD-3). */
+  execute(call: ToolInvocation, context: ToolContext): Promise<ToolOutcome>;
+}
+
+/** Identity of a caller, filled in by the runtime from its token or its run; never from a parameter (SEC-1). */
+export type Caller =
+  | {
+      readonly kind: "agent";
+      readonly threadId: ThreadId;
+      readonly runId: RunId | null;
+      readonly step: number;
+      readonly callId: string | null;
+    }
+  | { readonly kind: "user"; readonly name: "user" | "cli" | "library" };

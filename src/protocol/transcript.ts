@@ -1,0 +1,104 @@
+/** The transcript of a thread: items that only grow. It is ours and exact for the providers `model` and `scripted` (REC-5). */
+import type { AgentPath } from "./agent-path.ts";
+import type { MailId, RequestId, RunId, WaitId, WorkId } from "./ids.ts";
+import type { Json, JsonObject } from "./json.ts";
+import type { MailKind } from "./mail.ts";
+
+export type AssistantPart =
+  | { readonly type: "text"; readonly text: string; readonly provider?: JsonObject }
+  | { readonly type: "reasoning"; readonly text: string; readonly provider?: JsonObject }
+  | {
+      readonly type: "tool_call";
+      readonly callId: string;
+      readonly name: string;
+      /** The arguments as the model wrote them; parsed at the tool's edge. */
+      readonly input: string;
+      readonly provider?: JsonObject;
+    }
+  /** A question or approval that the provider asks; closed by a `tool_result` with the same call id (WAI-2). */
+  | {
+      readonly type: "request";
+      readonly callId: string;
+      readonly requestId: RequestId;
+      readonly kind: "question" | "approval";
+      readonly text: string;
+      readonly provider?: JsonObject;
+    };
+
+export type ItemBody =
+  /** Input of the user. `inherited`: copied from the parent, context and not authority (SPN-5). */
+  | {
+      readonly kind: "user";
+      readonly text: string;
+      readonly mailId: MailId | null;
+      readonly workId: WorkId | null;
+      readonly inherited: boolean;
+    }
+  | {
+      readonly kind: "mail";
+      readonly mailId: MailId;
+      readonly mail: MailKind;
+      readonly author: AgentPath | "user" | "runtime";
+      readonly recipient: AgentPath;
+      readonly workId: WorkId | null;
+      readonly resultOf: WorkId | null;
+      /** Rendered, with its header lines; never a user turn (MBX-11). */
+      readonly text: string;
+    }
+  | {
+      readonly kind: "assistant";
+      /** `answer`: the run's final answer. `intermediate`: an answer after which the run went on. `tools`: it made calls. */
+      readonly phase: "answer" | "intermediate" | "tools";
+      readonly parts: readonly AssistantPart[];
+      readonly model: string | null;
+      readonly inherited: boolean;
+    }
+  | {
+      readonly kind: "tool_result";
+      readonly callId: string;
+      readonly name: string;
+      readonly output: Json;
+      readonly isError: boolean;
+      /** Mail handed out by a wait: `delivered` with the acceptance of the request that holds this item (WAI-3). */
+      readonly mailIds: readonly MailId[];
+      readonly waitId: WaitId | null;
+      readonly elapsedMs: number;
+    }
+  /** Text of the runtime to the model: abort marker, mode hint, children, notices. `topic` names which. */
+  | { readonly kind: "context"; readonly topic: ContextTopic; readonly text: string };
+
+export type ContextTopic =
+  | "inherited_history"
+  | "role"
+  | "mode_hint"
+  | "children"
+  | "interrupted"
+  | "lost_run"
+  | "wrap_up"
+  | "schema_repair"
+  | "model_switch"
+  | "possibly_repeated";
+
+export type TranscriptItem = ItemBody & {
+  /** 0, 1, 2 … per thread. */
+  readonly index: number;
+  readonly runId: RunId | null;
+  readonly step: number;
+  readonly at: number;
+};
+
+/** Call ids of the newest assistant item that have no result yet. */
+export function openCalls(items: readonly TranscriptItem[]): Extract<AssistantPart, { callId: string }>[] {
+  let at = items.length - 1;
+  const closed = new Set<string>();
+  for (; at >= 0; at -= 1) {
+    const item = items[at]!;
+    if (item.kind === "tool_result") closed.add(item.callId);
+    if (item.kind === "assistant") {
+      return item.parts.filter(
+        (part): part is Extract<AssistantPart, { callId: string }> => "callId" in part && !closed.has(part.callId),
+      );
+    }
+  }
+  return [];
+}

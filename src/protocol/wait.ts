@@ -1,0 +1,45 @@
+/** Waits of runs, stored when they begin so that they survive unload and crash (WAI, RES-2). */
+import type { RequestId, RunId, ThreadId, TreeId, WaitId, WorkId } from "./ids.ts";
+
+export type WaitEnd = "settled" | "activity" | "new_input" | "timed_out" | "aborted" | "cycle";
+
+export interface WaitRecord {
+  readonly id: WaitId;
+  readonly treeId: TreeId;
+  readonly threadId: ThreadId;
+  readonly runId: RunId;
+  readonly callId: string;
+  /** No targets: any mail ends it (agents.md 32). Else the works it waits for, and how many of them must end. */
+  readonly works: readonly WorkId[];
+  /** Agents named as targets: mail from one of them ends the wait as `new_input`. */
+  readonly agents: readonly ThreadId[];
+  readonly need: number;
+  /** Mail up to this `seq` had been seen when the wait began. */
+  readonly sinceSeq: number;
+  readonly startedAt: number;
+  readonly deadlineAt: number;
+  /** The asked time-out was below the minimum and was raised to this (agents.md 30). */
+  readonly clampedToMs: number | null;
+  /** Works already reported to this caller, so that one event is reported once. */
+  readonly cursor: string | null;
+  readonly end: WaitEnd | null;
+  readonly endedAt: number | null;
+  readonly loop: readonly string[] | null;
+}
+
+export type RuntimeRequestStatus = "pending" | "resolved" | "expired" | "cancelled";
+
+/** A question or an approval that an agent waits for (lineage C2.10). */
+export interface RuntimeRequestRecord {
+  readonly id: RequestId;
+  readonly treeId: TreeId;
+  readonly threadId: ThreadId;
+  readonly runId: RunId;
+  readonly callId: string;
+  readonly kind: "question" | "approval";
+  readonly text: string;
+  readonly status: RuntimeRequestStatus;
+  readonly answer: string | null;
+  readonly createdAt: number;
+  readonly answeredAt: number | null;
+}

@@ -1,0 +1,241 @@
+/**
+ * The `Store` port: the truth of the runtime. A mailbox, a work, a run, an agent exist when their commit does.
+ *
+ * - S1 `commit` is all or nothing and fenced: a superseded lease changes nothing and rejects with `FENCED`.
+ * - S2 A plan is a pure synchronous function over a view. It reads what it decides on inside the same transaction, so
+ *   every commit is serialisable and no decision rests on a stale read; between its read and its write nothing else
+ *   happens. It must not keep effects outside of its return value: an adapter may run it more than once.
+ * - S3 A plan that throws changes nothing; its error rejects that commit and no other of the same group.
+ * - S4 Commits and sends of one tick are grouped into one transaction, in the order in which they were called; their
+ *   promises settle after it is durable, in the same order.
+ * - S5 `send` wants no lease; it is durable when it resolves. Per recipient `seq` is gapless and equals commit order.
+ * - S6 An id or key is stored once for ever: consumed mail is marked, never deleted.
+ * - S7 Hints may be lost, doubled, reordered; everything works by polling `changes`.
+ *
+ * Embedded adapters run plans inside the transaction. A remote adapter runs a plan over rows it has read ahead and
+ * commits the writes with the rows' revisions as expectations.
+ */
+import type { AgentPath } from "../protocol/agent-path.ts";
+import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
+import type { CommandRecord, ReceiptRecord } from "../protocol/command.ts";
+import type { EventDraft, RuntimeEvent } from "../protocol/events.ts";
+import type {
+  ArtifactId,
+  CommandId,
+  HandoffId,
+  MailId,
+  RequestId,
+  RunId,
+  ThreadId,
+  TransferId,
+  TreeId,
+  WaitId,
+  WorkId,
+} from "../protocol/ids.ts";
+import type { Mailbox, MailboxCapacity, MailDraft, MailRecord, MailState } from "../protocol/mail.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
+import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { Usage } from "../protocol/usage.ts";
+import type { RuntimeRequestRecord, WaitRecord } from "../protocol/wait.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+
+/** Names a process so that another on the same host can prove it dead (REC-6). */
+export interface ProcessIdentity {
+  readonly host: string;
+  readonly bootId: string;
+  readonly pid: number;
+  /** Start time of the process in the unit of its system, so that a reused pid is not taken for it. */
+  readonly startedAt: string;
+}
+
+export interface Lease {
+  readonly treeId: TreeId;
+  readonly token: string;
+  /** Grows with each claim of the tree. */
+  readonly epoch: number;
+  readonly expiresAt: number;
+}
+
+export interface LeaseState {
+  readonly epoch: number;
+  readonly owner: ProcessIdentity;
+  readonly expiresAt: number;
+  /** Expired, released, or its owner is proved dead. */
+  readonly live: boolean;
+}
+
+export interface ClaimRequest {
+  readonly treeId: TreeId;
+  readonly token: string;
+  readonly owner: ProcessIdentity;
+  readonly leaseMs: number;
+  /** True when the identity belongs to a process of this host that is proved dead; given by the platform. */
+  readonly provenDead: (owner: ProcessIdentity) => boolean;
+}
+
+export type SendResult =
+  | { readonly kind: "accepted"; readonly seq: number; readonly mail: MailRecord }
+  | { readonly kind: "duplicate"; readonly mail: MailRecord }
+  | { readonly kind: "full"; readonly mailbox: Mailbox; readonly capacity: MailboxCapacity }
+  | { readonly kind: "closed" }
+  | { readonly kind: "unknown" };
+
+export interface Page<T> {
+  readonly rows: readonly T[];
+  /** Pass as `after` for the next page; null at the end. */
+  readonly next: string | null;
+}
+
+export interface PageRequest {
+  readonly after?: string | null;
+  readonly limit: number;
+}
+
+/** Indexed reads. All are cheap in the number of rows they return; lists are paged. */
+export interface StoreView {
+  /** The store's clock, milliseconds since the epoch. */
+  now(): number;
+  tree(id: TreeId): TreeRecord | undefined;
+  /** Trees, newest first. */
+  trees(page: PageRequest): Page<TreeRecord>;
+  lease(id: TreeId): LeaseState | undefined;
+  agent(id: ThreadId): AgentRecord | undefined;
+  agentAt(tree: TreeId, path: AgentPath): AgentRecord | undefined;
+  agentByToken(tokenDigest: string): AgentRecord | undefined;
+  /** Agents at or below `under`, sorted by path; closed ones only when asked for. */
+  agents(tree: TreeId, under: AgentPath, page: PageRequest & { readonly closed?: boolean }): Page<AgentRecord>;
+  childrenOf(id: ThreadId, page: PageRequest): Page<AgentRecord>;
+  /** Sum of the usage of all agents at or below a path (BUD-4). */
+  usageUnder(tree: TreeId, under: AgentPath): Usage;
+
+  mailbox(id: ThreadId): Mailbox;
+  mail(id: MailId): MailRecord | undefined;
+  /** Unread mail of a recipient, oldest first, from after `afterSeq`. Rows that cannot be read are left out. */
+  unread(id: ThreadId, options: { readonly afterSeq?: number; readonly limit: number }): readonly MailRecord[];
+  /** Mail that was handed to a run in the given states. */
+  mailOfRun(id: RunId, state: MailState): readonly MailRecord[];
+  /** All mail of a recipient, oldest first. */
+  mailOf(id: ThreadId, page: PageRequest): Page<MailRecord>;
+  /** Ids of unread rows of a recipient that cannot be read (MBX-10). */
+  unreadable(id: ThreadId): readonly MailId[];
+  /** Agents of a tree with unread trigger-turn mail, oldest first. */
+  triggered(tree: TreeId): readonly ThreadId[];
+
+  work(id: WorkId): WorkRecord | undefined;
+  works(tree: TreeId, page: PageRequest): Page<WorkRecord>;
+  openWorksOf(executor: ThreadId): readonly WorkRecord[];
+  openWorksAskedBy(requester: ThreadId): readonly WorkRecord[];
+  /** The newest work of an executor, of a requester where one is given. */
+  latestWork(executor: ThreadId, requester?: ThreadId): WorkRecord | undefined;
+  /** Works whose parents contain this one. */
+  worksUnder(id: WorkId): readonly WorkRecord[];
+
+  run(id: RunId): RunRecord | undefined;
+  runsOf(id: ThreadId, page: PageRequest): Page<RunRecord>;
+  /** Runs of a tree that are not settled. */
+  openRuns(tree: TreeId): readonly RunRecord[];
+
+  /** Transcript items with `from <= index`, at most `limit`. */
+  items(id: ThreadId, from: number, limit: number): readonly TranscriptItem[];
+
+  wait(id: WaitId): WaitRecord | undefined;
+  openWaitsOf(id: ThreadId): readonly WaitRecord[];
+  /** Waits of a run, ended ones too. */
+  waitsOfRun(id: RunId): readonly WaitRecord[];
+  openWaitsOn(work: WorkId): readonly WaitRecord[];
+  /** The earliest deadline of an open wait of the tree. */
+  nextDeadline(tree: TreeId): number | null;
+  /** Open waits of a tree whose deadline is at or before `at`. */
+  dueWaits(tree: TreeId, at: number): readonly WaitRecord[];
+
+  request(id: RequestId): RuntimeRequestRecord | undefined;
+  openRequestsOf(id: ThreadId): readonly RuntimeRequestRecord[];
+
+  transfer(id: TransferId): TransferRecord | undefined;
+  transferOfWork(work: WorkId, type: TransferRecord["type"]): TransferRecord | undefined;
+  transfers(tree: TreeId, page: PageRequest): Page<TransferRecord>;
+  /** Transfers into a thread that are not consumed, failed or superseded. */
+  pendingTransfersTo(id: ThreadId): readonly TransferRecord[];
+  handoff(id: HandoffId): HandoffRecord | undefined;
+  artifact(id: ArtifactId): ArtifactRecord | undefined;
+
+  /** Events with `seq > after`, oldest first. */
+  events(tree: TreeId, after: number, limit: number): readonly RuntimeEvent[];
+  lastEvent(tree: TreeId): number;
+  receipt(tree: TreeId, key: string): ReceiptRecord | undefined;
+  command(id: CommandId): CommandRecord | undefined;
+  pendingCommands(tree: TreeId): readonly CommandRecord[];
+  /** Mail that others appended by `send` and the owner has not looked at yet, oldest first. */
+  arrivals(tree: TreeId): readonly MailRecord[];
+  /** Process groups registered for a tree (REC-4). */
+  processGroups(tree: TreeId): readonly ProcessGroup[];
+}
+
+export interface ProcessGroup {
+  readonly treeId: TreeId;
+  readonly threadId: ThreadId;
+  readonly runId: RunId | null;
+  readonly pgid: number;
+  readonly owner: ProcessIdentity;
+  /** Start time of the group's leader, so that a reused id is not ended. */
+  readonly startedAt: string;
+}
+
+/** A view that writes. Reads see the writes made before them. Puts insert or replace by id. */
+export interface StoreTx extends StoreView {
+  putTree(record: TreeRecord): void;
+  putAgent(record: AgentRecord): void;
+  /** Gives the next `seq` of its recipient; the limit is the caller's business. A known id or author's key returns the stored row. */
+  appendMail(draft: MailDraft): MailRecord;
+  /** State, trigger, binding and content reference may change; the counters of the mailbox follow. */
+  putMail(record: MailRecord): void;
+  /** Moves an unreadable row to the dead letters without reading it. */
+  deadLetterUnreadable(id: MailId): void;
+  /** Adds to the reservations of a mailbox; negative figures give back. */
+  reserveMailbox(id: ThreadId, messages: number, bytes: number): void;
+  putWork(record: WorkRecord): void;
+  putRun(record: RunRecord): void;
+  /** Appends after the last item of the thread; the record's `items` must be put by the caller. */
+  appendItems(id: ThreadId, first: number, items: readonly (ItemBody & { readonly runId: RunId | null; readonly step: number; readonly at: number })[]): readonly TranscriptItem[];
+  putWait(record: WaitRecord): void;
+  putRequest(record: RuntimeRequestRecord): void;
+  putTransfer(record: TransferRecord): void;
+  putHandoff(record: HandoffRecord): void;
+  putArtifact(record: ArtifactRecord): void;
+  appendEvent(tree: TreeId, id: RuntimeEvent["id"], at: number, draft: EventDraft): RuntimeEvent;
+  putReceipt(record: ReceiptRecord): void;
+  putCommand(record: CommandRecord): void;
+  /** Marks arrivals as seen, up to and including these. */
+  takeArrivals(ids: readonly MailId[]): void;
+  putProcessGroup(record: ProcessGroup): void;
+  removeProcessGroup(tree: TreeId, pgid: number): void;
+}
+
+export interface Store {
+  readonly kind: string;
+  /** For messages: the file, or "memory". */
+  readonly name: string;
+  /** Durable on return; results in the order of the drafts. Wants no lease. Capacity is the recipient's tree's limit. */
+  send(mail: readonly MailDraft[]): Promise<readonly SendResult[]>;
+  /** A row for the owner's command inbox. Wants no lease. */
+  command(record: CommandRecord): Promise<void>;
+  /** @throws RejectedError `NOT_OWNER` while another owner's lease lives; its details name the owner. */
+  claim(request: ClaimRequest): Promise<Lease>;
+  /** Renews; answers the leases that are still ours. */
+  heartbeat(leases: readonly Lease[], leaseMs: number): Promise<readonly Lease[]>;
+  /**
+   * Gives a tree back. Answers `kept`, and keeps it, while trigger-turn mail or a command waits, unless `abandon` is set,
+   * which leaves the tree claimable at once.
+   */
+  release(lease: Lease, options?: { readonly abandon?: boolean }): Promise<"released" | "kept">;
+  /** Trees without a live owner that have something to do: trigger-turn mail, a command, or an unsettled run. */
+  claimable(limit: number, provenDead: (owner: ProcessIdentity) => boolean): Promise<readonly TreeId[]>;
+  commit<T>(lease: Lease, plan: (tx: StoreTx) => T): Promise<T>;
+  read<T>(plan: (view: StoreView) => T): Promise<T>;
+  /** A number that changes when another connection or another owner may have written for this tree: mail or a command. */
+  changes(tree: TreeId): Promise<number>;
+  /** Called, at best, when mail or a command of another process arrives. */
+  onHint(tree: TreeId, callback: () => void): Disposable;
+  close(): Promise<void>;
+}
