@@ -1,0 +1,113 @@
+/**
+ * The model behind a name such as `openai/gpt-5`, for the command line. The AI SDK's packages are not ours to bring: they
+ * are taken from the user's folder, or from beside Coppice where both are installed globally. Key and address come from
+ * the environment handed in, under the names that each vendor uses.
+ */
+import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { RejectedError } from "../../protocol/errors.ts";
+
+interface Vendor {
+  readonly package: string;
+  readonly major: number;
+  readonly factory: string;
+  readonly keyVariable: string;
+  readonly keyRequired: boolean;
+  readonly addressVariable: string;
+  readonly addressRequired: boolean;
+}
+
+const VENDORS: Readonly<Record<string, Vendor>> = {
+  openai: {
+    package: "@ai-sdk/openai",
+    major: 4,
+    factory: "createOpenAI",
+    keyVariable: "OPENAI_API_KEY",
+    keyRequired: true,
+    addressVariable: "OPENAI_BASE_URL",
+    addressRequired: false,
+  },
+  anthropic: {
+    package: "@ai-sdk/anthropic",
+    major: 4,
+    factory: "createAnthropic",
+    keyVariable: "ANTHROPIC_API_KEY",
+    keyRequired: true,
+    addressVariable: "ANTHROPIC_BASE_URL",
+    addressRequired: false,
+  },
+  "openai-compatible": {
+    package: "@ai-sdk/openai-compatible",
+    major: 3,
+    factory: "createOpenAICompatible",
+    keyVariable: "OPENAI_COMPATIBLE_API_KEY",
+    keyRequired: false,
+    addressVariable: "OPENAI_COMPATIBLE_BASE_URL",
+    addressRequired: true,
+  },
+};
+
+type Factory = (settings: Readonly<Record<string, unknown>>) => (name: string) => LanguageModelV4;
+
+/**
+ * The model of `<vendor>/<name>`, ready for `createModelProvider`.
+ * @param folder where the user's `node_modules` is looked for.
+ * @throws RejectedError `PROVIDER_NOT_CONFIGURED` that says what to install or which variable to set.
+ */
+export function loadModel(
+  spec: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  folder: string,
+): LanguageModelV4 {
+  const slash = spec.indexOf("/");
+  const vendorName = spec.slice(0, slash);
+  const name = spec.slice(slash + 1);
+  const vendor = Object.hasOwn(VENDORS, vendorName) ? VENDORS[vendorName] : undefined;
+  if (slash < 1 || name === "" || vendor === undefined) {
+    const known = Object.keys(VENDORS).map((one) => `${one}/<model>`);
+    throw notConfigured(`"${spec}" names no model; write one of ${known.join(", ")}.`, { spec });
+  }
+  const create = factoryOf(vendor, spec, folder);
+  const apiKey = setting(environment, vendor.keyVariable, vendor.keyRequired, spec, "a key");
+  const baseURL = setting(environment, vendor.addressVariable, vendor.addressRequired, spec, "an address");
+  return create({
+    ...(apiKey !== undefined && { apiKey }),
+    ...(baseURL !== undefined && { baseURL }),
+    ...(vendorName === "openai-compatible" && { name: vendorName, includeUsage: true }),
+  })(name);
+}
+
+function factoryOf(vendor: Vendor, spec: string, folder: string): Factory {
+  for (const start of [join(folder, "package.json"), import.meta.url]) {
+    const load = createRequire(start);
+    try {
+      const create = (load(vendor.package) as Readonly<Record<string, unknown>>)[vendor.factory];
+      if (typeof create === "function") return create as Factory;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "MODULE_NOT_FOUND") throw error;
+    }
+  }
+  const wanted = `${vendor.package}@${vendor.major}`;
+  throw notConfigured(`${spec} needs the package ${wanted}; run: npm install ${wanted}`, {
+    spec,
+    package: wanted,
+  });
+}
+
+function setting(
+  environment: Readonly<Record<string, string | undefined>>,
+  variable: string,
+  required: boolean,
+  spec: string,
+  what: string,
+): string | undefined {
+  const value = environment[variable];
+  if (value !== undefined && value !== "") return value;
+  if (!required) return undefined;
+  throw notConfigured(`${spec} needs ${what}; set the environment variable ${variable}.`, { spec, variable });
+}
+
+function notConfigured(message: string, details: Readonly<Record<string, string>>): RejectedError {
+  return new RejectedError("PROVIDER_NOT_CONFIGURED", message, details);
+}
