@@ -25,6 +25,11 @@ export interface StepRequest {
   readonly step: number;
   /** 1 for the first try of this step. */
   readonly attempt: number;
+  /**
+   * Assistant items of this thread that are not inherited: how many answers it has given in all its runs. A step that
+   * failed or was aborted leaves no item; one with an empty answer leaves an item without parts.
+   */
+  readonly ownSteps: number;
   readonly model: string | null;
   readonly effort: string | null;
   readonly messages: readonly PromptMessage[];

@@ -1,0 +1,130 @@
+/**
+ * A clock whose time moves only when a test says so. Timers fire in order of their time, then of their setting. What is
+ * deferred is either real (it runs by itself between two macrotasks, which is right for simple tests) or handed to whoever
+ * drives the program, such as the seeded scheduler.
+ *
+ * - C1 Time never goes back, and a timer never sees a time before its own.
+ * - C2 Between two timers everything that is ready has run: `advance` waits for the deferred work it knows of.
+ */
+import { type Clock, systemClock } from "../platform/clock.ts";
+
+/** A timer that has not fired. */
+export interface PendingTimer {
+  readonly at: number;
+  readonly keepAlive: boolean;
+}
+
+export interface VirtualClock extends Clock {
+  /** Moves time on, firing on the way what becomes due, each timer at its own time and after all before it has settled. */
+  advance(ms: number): Promise<void>;
+  /** Moves to the next timer and fires it; false when there is none. */
+  runNext(): Promise<boolean>;
+  /** Timers that wait, in the order in which they will fire. */
+  pending(): readonly PendingTimer[];
+  /** Waits until nothing that was deferred is left to run. */
+  settle(): Promise<void>;
+}
+
+export interface VirtualClockOptions {
+  /** Wall clock at the start; the first of January 2026 unless given. */
+  readonly start?: number;
+  /** How deferred work runs; by the system unless given. */
+  readonly defer?: (callback: () => void) => void;
+}
+
+/** The wall clock at which virtual time begins: 2026-01-01T00:00:00Z. */
+export const VIRTUAL_START = 1_767_225_600_000;
+
+/** Rounds in which nothing was left to run before all is taken as settled: a chain may hop over several. */
+const QUIET_ROUNDS = 2;
+const MOST_ROUNDS = 100_000;
+
+/** Resolves after all that is ready has run: microtasks, input and output, and what was deferred before. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => systemClock.defer(resolve));
+}
+
+export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
+  const { start = VIRTUAL_START, defer = (callback) => systemClock.defer(callback) } = options;
+  const timers = new TimerQueue();
+  let elapsed = 0;
+  let deferred = 0;
+  const settle = async (): Promise<void> => {
+    for (let round = 0, quiet = 0; quiet < QUIET_ROUNDS; round += 1) {
+      if (round === MOST_ROUNDS) throw new Error("Deferred work never ends: each callback defers another.");
+      await turn();
+      quiet = deferred === 0 ? quiet + 1 : 0;
+    }
+  };
+  const runNext = async (): Promise<boolean> => {
+    await settle();
+    const next = timers.takeFirst();
+    if (next === undefined) return false;
+    elapsed = Math.max(elapsed, next.at - start);
+    next.callback();
+    await settle();
+    return true;
+  };
+  return {
+    now: () => start + elapsed,
+    monotonic: () => elapsed,
+    setTimer: (ms, callback, timer) =>
+      timers.add(start + elapsed + Math.max(0, ms), callback, timer?.keepAlive),
+    defer(callback) {
+      deferred += 1;
+      defer(() => {
+        deferred -= 1;
+        callback();
+      });
+    },
+    async advance(ms) {
+      await settle();
+      const target = elapsed + ms;
+      for (
+        let first = timers.first();
+        first !== undefined && first.at <= start + target;
+        first = timers.first()
+      ) {
+        await runNext();
+      }
+      // Somebody else may have advanced the same clock further meanwhile.
+      elapsed = Math.max(elapsed, target);
+    },
+    runNext,
+    pending: () => timers.all().map(({ at, keepAlive }) => ({ at, keepAlive })),
+    settle,
+  };
+}
+
+export interface QueuedTimer extends PendingTimer {
+  readonly callback: () => void;
+}
+
+/** Timers by time and, at one time, by the order in which they were set. */
+export class TimerQueue {
+  readonly #timers: QueuedTimer[] = [];
+
+  add(at: number, callback: () => void, keepAlive = false): { cancel(): void } {
+    const timer: QueuedTimer = { at, callback, keepAlive };
+    const index = this.#timers.findLastIndex((other) => other.at <= at) + 1;
+    this.#timers.splice(index, 0, timer);
+    return { cancel: () => this.take(timer) };
+  }
+
+  first(): QueuedTimer | undefined {
+    return this.#timers[0];
+  }
+
+  all(): readonly QueuedTimer[] {
+    return this.#timers;
+  }
+
+  take(timer: QueuedTimer): void {
+    const index = this.#timers.indexOf(timer);
+    if (index !== -1) this.#timers.splice(index, 1);
+  }
+
+  takeFirst(): QueuedTimer | undefined {
+    return this.#timers.shift();
+  }
+}
