@@ -194,7 +194,7 @@ export class AdmissionLane<Grant extends Disposable> {
 
   cancelAll(): void {
     for (const waiting of [this.#returns, this.#unpermitted, this.#fresh]) {
-      for (const threadId of [...waiting.keys()]) this.cancel(threadId);
+      for (const threadId of waiting.keys()) this.cancel(threadId);
     }
   }
 

@@ -12,136 +12,114 @@ import { InvariantError } from "../protocol/errors.ts";
 
 /** A number of permits, `null` for no limit. */
 export class PermitPool {
-  readonly limit: number | null;
-  readonly #above: PermitPool | null;
-  readonly #debtors = new Set<Permit>();
-  #inUse = 0;
-  #lent = 0;
+  readonly #own: Level;
+  /** Its own level, then those above. */
+  readonly #levels: readonly Level[];
 
-  constructor(limit: number | null, above: PermitPool | null = null) {
-    this.limit = limit;
-    this.#above = above;
+  constructor(limit: number | null, above?: PermitPool) {
+    this.#own = { limit, inUse: 0, lent: 0, debtors: new Set() };
+    this.#levels = [this.#own, ...(above?.#levels ?? [])];
+  }
+
+  get limit(): number | null {
+    return this.#own.limit;
   }
 
   /** Permits that are held or overdrawn: the running count. */
   get inUse(): number {
-    return this.#inUse;
+    return this.#own.inUse;
   }
 
   /** Permits whose runs are in a wait. */
   get lent(): number {
-    return this.#lent;
+    return this.#own.lent;
   }
 
   /** Debts that are not repaid. */
   get overdrawn(): number {
-    return this.#debtors.size;
+    return this.#own.debtors.size;
   }
 
   /** Whether a permit would be granted now. */
   get available(): boolean {
-    return (
-      (this.limit === null || this.#inUse < this.limit) && (this.#above === null || this.#above.available)
-    );
+    return isFree(this.#levels);
   }
 
   /** A permit, or null when none is free; never waits. */
   take(): Permit | null {
-    if (!this.available) return null;
-    const permit = new Permit(this);
-    this.#use(permit);
-    return permit;
+    return isFree(this.#levels) ? new Permit(this.#levels) : null;
   }
-
-  /** Internal to this file: counts a permit as in use, with a debt in each pool that is thereby over its limit. */
-  #use(permit: Permit): void {
-    for (let pool: PermitPool | null = this; pool !== null; pool = pool.#above) {
-      pool.#inUse += 1;
-      if (pool.limit !== null && pool.#inUse > pool.limit) pool.#debtors.add(permit);
-    }
-  }
-
-  #giveBack(permit: Permit): void {
-    for (let pool: PermitPool | null = this; pool !== null; pool = pool.#above) {
-      pool.#inUse -= 1;
-      if (pool.#debtors.delete(permit)) continue;
-      for (const oldest of pool.#debtors) {
-        pool.#debtors.delete(oldest);
-        break;
-      }
-    }
-  }
-
-  #owes(permit: Permit): boolean {
-    for (let pool: PermitPool | null = this; pool !== null; pool = pool.#above) {
-      if (pool.#debtors.has(permit)) return true;
-    }
-    return false;
-  }
-
-  #countLent(by: 1 | -1): void {
-    for (let pool: PermitPool | null = this; pool !== null; pool = pool.#above) pool.#lent += by;
-  }
-
-  /** The counters, for `Permit` alone. */
-  static readonly access = {
-    use: (pool: PermitPool, permit: Permit) => pool.#use(permit),
-    giveBack: (pool: PermitPool, permit: Permit) => pool.#giveBack(permit),
-    owes: (pool: PermitPool, permit: Permit) => pool.#owes(permit),
-    countLent: (pool: PermitPool, by: 1 | -1) => pool.#countLent(by),
-  };
 }
 
-/** One run's permit. Dispose of it when the run has settled; disposing twice counts once. */
+/** One run's permit, in use when made. Dispose of it when the run has settled; disposing twice counts once. */
 export class Permit implements Disposable {
-  readonly #pool: PermitPool;
+  readonly #levels: readonly Level[];
   #state: "in_use" | "lent" | "settled" = "in_use";
 
-  constructor(pool: PermitPool) {
-    this.#pool = pool;
+  constructor(levels: readonly Level[]) {
+    this.#levels = levels;
+    this.#use();
   }
 
   get state(): "in_use" | "lent" | "settled" {
     return this.#state;
   }
 
-  /** True while its debt is not repaid. */
+  /** True while a debt of it is not repaid. */
   get overdrawn(): boolean {
-    return PermitPool.access.owes(this.#pool, this);
+    return this.#levels.some((level) => level.debtors.has(this));
   }
 
-  /** The run begins a wait. Give others a chance afterwards: pump. */
+  /** The run begins a wait. Pump afterwards, so that others get their chance. */
   lend(): void {
     this.#require("in_use", "lent");
-    PermitPool.access.giveBack(this.#pool, this);
-    PermitPool.access.countLent(this.#pool, 1);
+    this.#giveBack();
+    for (const level of this.#levels) level.lent += 1;
     this.#state = "lent";
   }
 
   /** The wait has ended. False when none is free: the run goes on waiting for it. */
   reclaim(): boolean {
     this.#require("lent", "reclaimed");
-    if (!this.#pool.available) return false;
-    this.#takeAgain();
+    if (!isFree(this.#levels)) return false;
+    this.#unlend();
+    this.#use();
     return true;
   }
 
-  /** The wait had to answer before a permit was free (EXE-4): in use without having been granted. */
+  /** The wait has to answer before a permit is free (EXE-4): in use without having been granted. */
   overdraw(): void {
     this.#require("lent", "overdrawn");
-    this.#takeAgain();
+    this.#unlend();
+    this.#use();
   }
 
   [Symbol.dispose](): void {
-    if (this.#state === "in_use") PermitPool.access.giveBack(this.#pool, this);
-    if (this.#state === "lent") PermitPool.access.countLent(this.#pool, -1);
+    if (this.#state === "in_use") this.#giveBack();
+    if (this.#state === "lent") this.#unlend();
     this.#state = "settled";
   }
 
-  #takeAgain(): void {
-    PermitPool.access.countLent(this.#pool, -1);
-    PermitPool.access.use(this.#pool, this);
+  /** Leaves a debt in each pool that is over its limit thereby. */
+  #use(): void {
     this.#state = "in_use";
+    for (const level of this.#levels) {
+      level.inUse += 1;
+      if (level.limit !== null && level.inUse > level.limit) level.debtors.add(this);
+    }
+  }
+
+  #giveBack(): void {
+    for (const level of this.#levels) {
+      level.inUse -= 1;
+      if (level.debtors.delete(this)) continue;
+      const [oldest] = level.debtors;
+      if (oldest !== undefined) level.debtors.delete(oldest);
+    }
+  }
+
+  #unlend(): void {
+    for (const level of this.#levels) level.lent -= 1;
   }
 
   #require(state: "in_use" | "lent", wanted: string): void {
@@ -152,4 +130,16 @@ export class Permit implements Disposable {
       });
     }
   }
+}
+
+interface Level {
+  readonly limit: number | null;
+  inUse: number;
+  lent: number;
+  /** Oldest debt first. */
+  readonly debtors: Set<Permit>;
+}
+
+function isFree(levels: readonly Level[]): boolean {
+  return levels.every(({ limit, inUse }) => limit === null || inUse < limit);
 }
