@@ -104,7 +104,11 @@ export interface StoreView {
   agentAt(tree: TreeId, path: AgentPath): AgentRecord | undefined;
   agentByToken(tokenDigest: string): AgentRecord | undefined;
   /** Agents at or below `under`, sorted by path; closed ones only when asked for. */
-  agents(tree: TreeId, under: AgentPath, page: PageRequest & { readonly closed?: boolean }): Page<AgentRecord>;
+  agents(
+    tree: TreeId,
+    under: AgentPath,
+    page: PageRequest & { readonly closed?: boolean },
+  ): Page<AgentRecord>;
   childrenOf(id: ThreadId, page: PageRequest): Page<AgentRecord>;
   /** Sum of the usage of all agents at or below a path (BUD-4). */
   usageUnder(tree: TreeId, under: AgentPath): Usage;
@@ -112,7 +116,10 @@ export interface StoreView {
   mailbox(id: ThreadId): Mailbox;
   mail(id: MailId): MailRecord | undefined;
   /** Unread mail of a recipient, oldest first, from after `afterSeq`. Rows that cannot be read are left out. */
-  unread(id: ThreadId, options: { readonly afterSeq?: number; readonly limit: number }): readonly MailRecord[];
+  unread(
+    id: ThreadId,
+    options: { readonly afterSeq?: number; readonly limit: number },
+  ): readonly MailRecord[];
   /** Mail that was handed to a run in the given states. */
   mailOfRun(id: RunId, state: MailState): readonly MailRecord[];
   /** All mail of a recipient, oldest first. */
@@ -197,7 +204,15 @@ export interface StoreTx extends StoreView {
   putWork(record: WorkRecord): void;
   putRun(record: RunRecord): void;
   /** Appends after the last item of the thread; the record's `items` must be put by the caller. */
-  appendItems(id: ThreadId, first: number, items: readonly (ItemBody & { readonly runId: RunId | null; readonly step: number; readonly at: number })[]): readonly TranscriptItem[];
+  appendItems(
+    id: ThreadId,
+    first: number,
+    items: readonly (ItemBody & {
+      readonly runId: RunId | null;
+      readonly step: number;
+      readonly at: number;
+    })[],
+  ): readonly TranscriptItem[];
   putWait(record: WaitRecord): void;
   putRequest(record: RuntimeRequestRecord): void;
   putTransfer(record: TransferRecord): void;

@@ -1,0 +1,133 @@
+/**
+ * Group commit: what is asked for in one tick is one transaction (S4). Owns the queue, its single flush a tick, waiting
+ * for a lock that another process holds, and taking turns with it; what a transaction is, the backend knows.
+ *
+ * - G1 Operations run and settle in the order in which they were submitted.
+ * - G2 A busy backend never blocks the event loop: the group is tried again, first at once, then by timer, until
+ *   `busyTimeoutMs` has passed for its oldest operations.
+ * - G3 After a group, a process that has seen another one write lets it have a turn: it waits until the other has
+ *   written, or for as long as its own group took twice over. Without that, a writer who writes again at once starves
+ *   the others, since SQLite's lock knows no queue.
+ */
+import type { TreeId } from "../protocol/ids.ts";
+import type { Clock } from "../platform/clock.ts";
+import { CoppiceError } from "../protocol/errors.ts";
+import type { Backend, BackendTx, Operation } from "./backend.ts";
+
+interface Pending extends Operation {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Attempts without a timer in between; about five milliseconds of a busy processor. */
+const SPINS = 200;
+const SPIN_MS = 5;
+const LONGEST_PAUSE_MS = 8;
+const SHORTEST_TURN_MS = 2;
+
+export class GroupCommit {
+  readonly #backend: Backend;
+  readonly #clock: Clock;
+  readonly #busyTimeoutMs: number;
+  readonly #afterCommit: () => void;
+  #queue: Pending[] = [];
+  #armed = false;
+  #idle: (() => void)[] = [];
+  /** Since when the lock could not be had, how often it was tried, and how many operations were there at the start. */
+  #busy: { readonly since: number; tries: number; readonly waiting: number } | null = null;
+  #turn = { version: 0, endedAt: 0, tookMs: 0, contended: false, polls: 0 };
+
+  constructor(backend: Backend, clock: Clock, busyTimeoutMs: number, afterCommit: () => void) {
+    this.#backend = backend;
+    this.#clock = clock;
+    this.#busyTimeoutMs = busyTimeoutMs;
+    this.#afterCommit = afterCommit;
+  }
+
+  submit<T>(tree: TreeId | null, run: (tx: BackendTx) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ tree, run, outcome: null, resolve: resolve as (value: unknown) => void, reject });
+      if (this.#armed) return;
+      this.#armed = true;
+      this.#clock.defer(() => this.#flush());
+    });
+  }
+
+  /** Resolves when nothing is queued any more. */
+  drained(): Promise<void> {
+    return this.#armed ? new Promise((resolve) => this.#idle.push(resolve)) : Promise.resolve();
+  }
+
+  #flush(): void {
+    const startedAt = this.#clock.monotonic();
+    let group: readonly Pending[] = this.#queue;
+    let failure: unknown;
+    let failed = false;
+    try {
+      if (this.#othersTurn(startedAt)) {
+        this.#clock.defer(() => this.#flush());
+        return;
+      }
+      this.#backend.transact(group);
+      this.#queue = [];
+    } catch (error) {
+      if (isBusy(error) && this.#waitForLock(startedAt)) return;
+      failed = true;
+      failure = error;
+      group = this.#queue.splice(0, isBusy(error) ? this.#busy!.waiting : group.length);
+    }
+    this.#busy = null;
+    this.#endTurn(startedAt, failed);
+    if (!failed) this.#afterCommit();
+    for (const { outcome, resolve, reject } of group) {
+      if (failed || outcome === null) reject(failure);
+      else if ("error" in outcome) reject(outcome.error);
+      else resolve(outcome.value);
+    }
+    this.#armed = this.#queue.length > 0;
+    if (this.#armed) this.#clock.defer(() => this.#flush());
+    else for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** Arranges another attempt; false when the time for it is over. */
+  #waitForLock(now: number): boolean {
+    this.#busy ??= { since: now, tries: 0, waiting: this.#queue.length };
+    const busy = this.#busy;
+    const waited = now - busy.since;
+    if (waited >= this.#busyTimeoutMs) return false;
+    busy.tries += 1;
+    this.#turn.contended = true;
+    if (waited < SPIN_MS && busy.tries < SPINS) this.#clock.defer(() => this.#flush());
+    else {
+      const pause = Math.min(1 + (busy.tries % LONGEST_PAUSE_MS), this.#busyTimeoutMs - waited);
+      this.#clock.setTimer(Math.max(1, pause), () => this.#flush(), { keepAlive: true });
+    }
+    return true;
+  }
+
+  #othersTurn(now: number): boolean {
+    const turn = this.#turn;
+    const version = this.#backend.foreignVersion();
+    if (version !== turn.version) {
+      turn.contended = turn.endedAt > 0;
+      turn.version = version;
+      return false;
+    }
+    if (!turn.contended || this.#busy !== null) return false;
+    turn.polls += 1;
+    const patience = Math.max(SHORTEST_TURN_MS, 2 * turn.tookMs);
+    if (now - turn.endedAt < patience && turn.polls < SPINS) return true;
+    turn.contended = false;
+    return false;
+  }
+
+  #endTurn(startedAt: number, failed: boolean): void {
+    const endedAt = this.#clock.monotonic();
+    const { version, contended } = this.#turn;
+    this.#turn = { version, contended: contended && !failed, endedAt, tookMs: endedAt - startedAt, polls: 0 };
+  }
+}
+
+export function isBusy(error: unknown): boolean {
+  return CoppiceError.is(error) && error.code === "STORE_BUSY";
+}

@@ -1,0 +1,122 @@
+/**
+ * Ownership of trees (REC-2, REC-6): claim, renew, give back, and the fence that every commit passes. Each function runs
+ * inside a transaction, so that what it reads is what it decides on.
+ *
+ * - L1 At most one lease of a tree is current: the one whose token and epoch the row holds.
+ * - L2 A lease that has run out is current until somebody claims the tree; its owner stops by itself (REC-6).
+ * - L3 A tree is not given back while trigger-turn mail or a command waits, unless its owner abandons it.
+ */
+import { RejectedError } from "../protocol/errors.ts";
+import type { TreeId } from "../protocol/ids.ts";
+import type { BackendTx, LeaseRow } from "./backend.ts";
+import type { ClaimRequest, Lease, LeaseState, ProcessIdentity } from "./port.ts";
+
+export function leaseState(row: LeaseRow, now: number): LeaseState {
+  return {
+    epoch: row.epoch,
+    owner: row.owner,
+    expiresAt: row.expiresAt,
+    live: row.token !== null && row.expiresAt > now,
+  };
+}
+
+export function claim(tx: BackendTx, request: ClaimRequest): Lease {
+  const { treeId, token, owner, leaseMs } = request;
+  const now = tx.now();
+  const row = tx.leaseRow(treeId);
+  if (row !== undefined && row.token !== token && isHeld(row, now, request.provenDead))
+    throw notOwner(row, now);
+  const lease: LeaseRow & Lease = {
+    treeId,
+    token,
+    epoch: (row?.epoch ?? 0) + 1,
+    owner,
+    expiresAt: now + leaseMs,
+  };
+  tx.putLease(lease);
+  return { treeId, token, epoch: lease.epoch, expiresAt: lease.expiresAt };
+}
+
+/** The leases that are still current, renewed. */
+export function heartbeat(tx: BackendTx, leases: readonly Lease[], leaseMs: number): readonly Lease[] {
+  const expiresAt = tx.now() + leaseMs;
+  return leases.flatMap((lease) => {
+    const row = tx.leaseRow(lease.treeId);
+    if (row === undefined || !isCurrent(row, lease)) return [];
+    tx.putLease({ ...row, expiresAt });
+    return [{ ...lease, expiresAt }];
+  });
+}
+
+export function release(tx: BackendTx, lease: Lease, abandon: boolean): "released" | "kept" {
+  fence(tx, lease);
+  const row = tx.leaseRow(lease.treeId)!;
+  if (!abandon && (tx.triggered(lease.treeId).length > 0 || tx.pendingCommands(lease.treeId).length > 0)) {
+    return "kept";
+  }
+  tx.putLease({ ...row, token: null, expiresAt: tx.now() });
+  return "released";
+}
+
+/** @throws RejectedError `FENCED` when the lease is not the current one. */
+export function fence(tx: BackendTx, lease: Lease): void {
+  const row = tx.leaseRow(lease.treeId);
+  if (row !== undefined && isCurrent(row, lease)) return;
+  throw new RejectedError(
+    "FENCED",
+    `This process no longer owns the tree ${lease.treeId}; nothing was stored. Claim the tree again before acting on it.`,
+    { treeId: lease.treeId, epoch: lease.epoch, currentEpoch: row?.epoch ?? null },
+  );
+}
+
+export function claimable(
+  tx: BackendTx,
+  limit: number,
+  provenDead: (owner: ProcessIdentity) => boolean,
+): readonly TreeId[] {
+  const now = tx.now();
+  const dead = rememberVerdicts(provenDead);
+  const trees: TreeId[] = [];
+  for (const tree of tx.busyTrees()) {
+    if (trees.length >= limit) break;
+    const row = tx.leaseRow(tree);
+    if (row === undefined || !isHeld(row, now, dead)) trees.push(tree);
+  }
+  return trees;
+}
+
+function isCurrent(row: LeaseRow, lease: Lease): boolean {
+  return row.token !== null && row.token === lease.token && row.epoch === lease.epoch;
+}
+
+function isHeld(row: LeaseRow, now: number, provenDead: (owner: ProcessIdentity) => boolean): boolean {
+  return leaseState(row, now).live && !provenDead(row.owner);
+}
+
+/** Asks the platform once for each owner: one process may own thousands of trees. */
+function rememberVerdicts(
+  provenDead: (owner: ProcessIdentity) => boolean,
+): (owner: ProcessIdentity) => boolean {
+  const verdicts = new Map<string, boolean>();
+  return (owner) => {
+    const name = `${owner.host} ${owner.bootId} ${owner.pid} ${owner.startedAt}`;
+    const verdict = verdicts.get(name) ?? provenDead(owner);
+    verdicts.set(name, verdict);
+    return verdict;
+  };
+}
+
+function notOwner(row: LeaseRow, now: number): RejectedError {
+  const { host, bootId, pid, startedAt } = row.owner;
+  return new RejectedError(
+    "NOT_OWNER",
+    `The tree ${row.treeId} is owned by process ${pid} on ${host} for another ${row.expiresAt - now} ms; ` +
+      "send the command through its owner, or claim it after that.",
+    {
+      treeId: row.treeId,
+      owner: { host, bootId, pid, startedAt },
+      epoch: row.epoch,
+      expiresAt: row.expiresAt,
+    },
+  );
+}

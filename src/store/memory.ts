@@ -1,0 +1,73 @@
+/**
+ * The store in memory: for tests, simulation and benches, and for trees that need not outlive their process. Its content
+ * lives as long as the object; several runtimes may use one object, one after the other or side by side, as processes
+ * would use one file.
+ *
+ * Group commit, fencing and order are the same as for a file; a plan that throws is undone by a journal.
+ */
+import { type Clock, systemClock } from "../platform/clock.ts";
+import type { MailId } from "../protocol/ids.ts";
+import type { Backend, BackendTx, GroupContext } from "./backend.ts";
+import { agentRows } from "./memory/agents.ts";
+import { freezeDeep, freezeTop } from "./memory/freeze.ts";
+import { Journal } from "./memory/journal.ts";
+import { logRows } from "./memory/logs.ts";
+import { mailRows } from "./memory/mail.ts";
+import { transferRows } from "./memory/transfers.ts";
+import { treeRows } from "./memory/trees.ts";
+import { waitRows } from "./memory/waits.ts";
+import { workRows } from "./memory/work.ts";
+import type { Store } from "./port.ts";
+import { createStore } from "./store.ts";
+
+export interface MemoryStoreOptions {
+  readonly clock?: Clock;
+  /** Freeze stored records through and through instead of at their top. */
+  readonly deepFreeze?: boolean;
+}
+
+export interface MemoryStore extends Store {
+  /** For tests of MBX-10: makes a stored mail as unreadable as a broken row of a file. */
+  damageMail(id: MailId): void;
+}
+
+export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  const clock = options.clock ?? systemClock;
+  const freeze = options.deepFreeze === true ? freezeDeep : freezeTop;
+  const journal = new Journal();
+  const context: GroupContext = { tree: null, told: new Set() };
+  const now = (): number => clock.now();
+  const mail = mailRows(journal, freeze, context, now);
+  const work = workRows(journal, freeze);
+  const tx: BackendTx = {
+    ...agentRows(journal, freeze),
+    ...mail.rows,
+    ...work.rows,
+    ...waitRows(journal, freeze),
+    ...transferRows(journal, freeze),
+    ...logRows(journal, freeze),
+    ...treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.runningTrees()]),
+  };
+  const backend: Backend = {
+    kind: "memory",
+    name: "memory",
+    context,
+    transact(operations) {
+      for (const operation of operations) {
+        context.tree = operation.tree;
+        try {
+          operation.outcome = { value: operation.run(tx) };
+          journal.forget();
+        } catch (error) {
+          journal.rollback();
+          operation.outcome = { error };
+        }
+      }
+    },
+    read: (plan) => plan(tx),
+    foreignVersion: () => 0,
+    close: () => undefined,
+  };
+  const store = createStore(backend, { clock, busyTimeoutMs: 0, reusable: true });
+  return { ...store, damageMail: mail.damage };
+}

@@ -1,0 +1,48 @@
+/** Works and runs in memory. */
+import type { RunRecord } from "../../protocol/run.ts";
+import { isSettled } from "../../protocol/run.ts";
+import type { WorkRecord } from "../../protocol/work.ts";
+import type { WorkRows } from "../backend.ts";
+import type { Journal } from "./journal.ts";
+import { type Freeze, pageOf, Table } from "./table.ts";
+
+export interface MemoryWork {
+  readonly rows: WorkRows;
+  /** Trees with a run that is not settled. */
+  readonly runningTrees: () => Iterable<string>;
+}
+
+export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
+  const works = new Table<WorkRecord>(journal, freeze, ({ id }) => id);
+  const worksOfTree = works.index(({ treeId }) => treeId);
+  const openOf = works.index(({ state, executor }) => (state === "ended" ? null : executor));
+  const openAskedBy = works.index((work) => (work.state === "ended" ? null : askerOf(work)));
+  const byExecutor = works.index(({ executor }) => executor);
+  const byPair = works.index((work) => `${work.executor} ${askerOf(work) ?? ""}`);
+  const byParent = works.index(({ parents }) => parents);
+  const runs = new Table<RunRecord>(journal, freeze, ({ id }) => id);
+  const runsOfThread = runs.index(({ threadId }) => threadId);
+  const openRuns = runs.index((run) => (isSettled(run) ? null : run.treeId));
+
+  return {
+    rows: {
+      work: (id) => works.get(id),
+      works: (tree, page) => pageOf(worksOfTree.get(tree), page, ({ id }) => id),
+      openWorksOf: (executor) => openOf.get(executor),
+      openWorksAskedBy: (requester) => openAskedBy.get(requester),
+      latestWork: (executor, requester) =>
+        (requester === undefined ? byExecutor.get(executor) : byPair.get(`${executor} ${requester}`)).at(-1),
+      worksUnder: (id) => byParent.get(id),
+      run: (id) => runs.get(id),
+      runsOf: (id, page) => pageOf(runsOfThread.get(id), page, (run) => run.id),
+      openRuns: (tree) => openRuns.get(tree),
+      putWork: (record) => void works.put(record),
+      putRun: (record) => void runs.put(record),
+    },
+    runningTrees: () => openRuns.keys(),
+  };
+}
+
+function askerOf({ requester }: WorkRecord): string | null {
+  return requester.kind === "agent" ? requester.threadId : null;
+}
