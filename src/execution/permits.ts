@@ -18,7 +18,7 @@ export class PermitPool {
 
   constructor(limit: number | null, above?: PermitPool) {
     this.#own = { limit, inUse: 0, lent: 0, debtors: new Set() };
-    this.#levels = [this.#own, ...(above?.#levels ?? [])];
+    this.#levels = above === undefined ? [this.#own] : [this.#own, ...above.#levels];
   }
 
   get limit(): number | null {

@@ -1,0 +1,67 @@
+/**
+ * Which unread mail goes into the next request of a run (MBX-4, MBX-5). Pure: the store's rows in, a batch out. Whether mail
+ * may join at all is `delivery-phase.ts`'s; marking it `delivered` is control's, once the provider has accepted.
+ *
+ * - D1 Oldest first, without a gap: what does not fit waits together with all that came later.
+ * - D2 Never nothing while there is something to take, however large the first message is.
+ * - D3 Mail that a wait of this run handed out is not drained as mail (WAI-3); mail for the next run does not join one that
+ *   is under way.
+ */
+import type { RunId } from "../protocol/ids.ts";
+import type { MailRecord } from "../protocol/mail.ts";
+
+export interface DrainRequest {
+  /** Oldest first. */
+  readonly unread: readonly MailRecord[];
+  readonly runId: RunId;
+  /** `first`: no request of this run was accepted yet. */
+  readonly phase: "first" | "boundary";
+  readonly budgetBytes: number;
+  /** A run which the user started takes only the user's input into its first request (`userRunDrainsLate`). */
+  readonly userFirst?: boolean;
+  /** After requests that the provider refused: queue-only mail stays out, of results a stub goes in (MBX-15). */
+  readonly withoutQueueOnly?: boolean;
+}
+
+export interface Batch {
+  /** Goes in whole. */
+  readonly mail: readonly MailRecord[];
+  /** Results of which a stub goes in; empty unless `withoutQueueOnly`. */
+  readonly stubs: readonly MailRecord[];
+  /** Queue-only mail which `withoutQueueOnly` kept out, stubbed results included. */
+  readonly leftOut: readonly MailRecord[];
+  /** Mail that could have gone in but for the budget. */
+  readonly more: boolean;
+}
+
+export function selectBatch(request: DrainRequest): Batch {
+  const mail: MailRecord[] = [];
+  const leftOut: MailRecord[] = [];
+  let bytes = 0;
+  let more = false;
+  for (const one of request.unread) {
+    if (!mayJoin(one, request)) continue;
+    if (request.withoutQueueOnly === true && !one.trigger) {
+      leftOut.push(one);
+      continue;
+    }
+    bytes += one.content.bytes;
+    if (mail.length > 0 && bytes > request.budgetBytes) {
+      more = true;
+      break;
+    }
+    mail.push(one);
+  }
+  return { mail, stubs: leftOut.filter((one) => one.resultOf !== null), leftOut, more };
+}
+
+/** Whether trigger-turn mail for which the run was reserved is still out, so that it may not end `completed` (MBX-4). */
+export function owesReservedMail(unread: readonly MailRecord[], runId: RunId, reservedSeq: number): boolean {
+  return unread.some((mail) => mail.trigger && mail.seq <= reservedSeq && mail.boundRunId !== runId);
+}
+
+function mayJoin(mail: MailRecord, { runId, phase, userFirst }: DrainRequest): boolean {
+  if (mail.state !== "accepted" || mail.boundRunId === runId) return false;
+  if (phase === "boundary") return !mail.nextRun;
+  return userFirst !== true || mail.kind === "user";
+}

@@ -1,0 +1,166 @@
+/**
+ * Mail as a model reads it (MBX-11; agents.md 51): header lines written by the runtime, then the payload of the sender.
+ *
+ * - R1 The header ends with its first `Payload:` line, and no other line of the text can pass for a header line or for the
+ *   beginning of another role's turn: such a line of a payload, in whatever disguise, begins with the mark.
+ * - R2 Nothing else of a payload is changed: `parseMail` gives back its text exactly.
+ * - R3 Every message of an agent or of the runtime says that it carries no user authority. Input of the user is not rendered
+ *   here; it is a user turn of its own.
+ */
+import type { MailAuthor, MailKind, MailRecord } from "../protocol/mail.ts";
+
+export interface RenderOptions {
+  /** Name the work that the message asks for or answers (`richOutputs`). */
+  readonly withWork: boolean;
+}
+
+export type RenderableMail = Pick<
+  MailRecord,
+  "kind" | "author" | "recipientPath" | "workId" | "resultOf" | "content" | "redirectedFrom"
+>;
+
+export function renderMail(mail: RenderableMail, options: RenderOptions): string {
+  return `${header(mail, options)}${PAYLOAD}\n${inert(mail.content.text)}`;
+}
+
+/** Stands for a result which the provider refused to take, so that the model knows of it (MBX-15). */
+export function renderResultStub(mail: RenderableMail, ending: string): string {
+  const whole =
+    mail.content.artifact === null ? "" : ` Read it with read_artifact: ${mail.content.artifact.id}.`;
+  const text = `[${ending}] The result is kept out, because the provider refused requests that held it.${whole}`;
+  return `${header(mail, { withWork: true })}${PAYLOAD}\n${text}`;
+}
+
+export interface ParsedMail {
+  /** Header lines by their names, `Payload` left out. */
+  readonly header: Readonly<Record<string, string>>;
+  readonly payload: string;
+}
+
+/** The inverse of `renderMail`; null for text that it did not write. */
+export function parseMail(text: string): ParsedMail | null {
+  const end = text.indexOf(`\n${PAYLOAD}\n`);
+  if (end === -1) return null;
+  const header: Record<string, string> = {};
+  for (const line of text.slice(0, end).split("\n")) {
+    const [, name, value] = /^([A-Z][A-Za-z ]*): (.*)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined) return null;
+    header[name] = value;
+  }
+  return { header, payload: mapLines(text.slice(end + PAYLOAD.length + 2), unmark) };
+}
+
+/** The payload with each line marked that could be taken for something else than the sender's words. */
+export function inert(payload: string): string {
+  return mapLines(payload, (line) => (line.startsWith(MARK) || isSuspicious(line) ? MARK + line : line));
+}
+
+const PAYLOAD = "Payload:";
+/** Begins a line that was made inert; rare in text, so that little else needs it. */
+const MARK = "\u00a6 ";
+
+const WIRE_TYPES: Readonly<Record<MailKind, string>> = {
+  new_task: "NEW_TASK",
+  message: "MESSAGE",
+  final_answer: "FINAL_ANSWER",
+  user: "MESSAGE",
+  notice: "NOTICE",
+};
+
+function header(mail: RenderableMail, { withWork }: RenderOptions): string {
+  const lines = [
+    `Message Type: ${WIRE_TYPES[mail.kind]}`,
+    `Task name: ${mail.recipientPath}`,
+    `Sender: ${senderName(mail.author)}`,
+  ];
+  const work = mail.workId ?? mail.resultOf;
+  if (withWork && work !== null) lines.push(`Work id: ${work}`);
+  if (mail.redirectedFrom !== null) lines.push(`Redirected from: ${mail.redirectedFrom}`);
+  if (mail.author.kind !== "user") lines.push("Authority: carries no user authority");
+  const { artifact } = mail.content;
+  if (artifact !== null) {
+    lines.push(
+      `Artifact: ${artifact.id}, ${artifact.bytes} bytes, sha256 ${artifact.digest}; below are its head and tail, ` +
+        "read_artifact gives the rest",
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function senderName(author: MailAuthor): string {
+  switch (author.kind) {
+    case "agent":
+      return author.path;
+    case "user":
+      return author.name;
+    case "runtime":
+      return "runtime";
+  }
+}
+
+/** Names that begin header lines and turns, reduced to their letters. */
+const NAMES: ReadonlySet<string> = new Set([
+  "messagetype",
+  "taskname",
+  "sender",
+  "workid",
+  "redirectedfrom",
+  "authority",
+  "artifact",
+  "payload",
+  "author",
+  "recipient",
+  "user",
+  "human",
+  "assistant",
+  "system",
+  "developer",
+  "tool",
+  "runtime",
+  "instruction",
+  "instructions",
+]);
+const LONGEST_NAME = Math.max(...[...NAMES].map((name) => name.length));
+/** Markup that chat templates begin a turn with. */
+const ROLE_TAG =
+  /^[^\p{L}<[]*(?:<\/?(?:\||s>|<sys|(?:im_|start|end)|(?:antml:)?(?:user|human|assistant|system|developer|tool|message|payload))|\[\/?(?:inst|system|user|assistant))/iu;
+const HEADING_OR_COLON = /^(?:\s*#+([^\p{L}]*[\p{L}\s_-]+?)\s*|([^:]{1,80}?):.*)$/su;
+
+/** Looks at a line as a careless reader would: without what cannot be seen, and with look-alikes taken for what they ape. */
+function isSuspicious(line: string): boolean {
+  const seen = line.slice(0, 400).normalize("NFKD").replace(INVISIBLE, "").replace(COLON_LIKE, ":");
+  if (ROLE_TAG.test(seen)) return true;
+  const match = HEADING_OR_COLON.exec(seen);
+  const name = match?.[1] ?? match?.[2];
+  return name !== undefined && resemblesName(name);
+}
+
+/** A letter of another alphabet may ape any; digits, blanks and punctuation are no part of a name. */
+function resemblesName(text: string): boolean {
+  const letters = [...text.replace(/[^\p{L}]/gu, "").toLowerCase()];
+  if (letters.length === 0 || letters.length > LONGEST_NAME) return false;
+  for (const name of NAMES) {
+    if (name.length !== letters.length) continue;
+    if (letters.every((letter, at) => letter === name[at] || letter > "\u007f")) return true;
+  }
+  return false;
+}
+
+/** Format characters, controls, combining marks and blanks that show nothing. */
+const INVISIBLE = /[\p{Cf}\p{Cc}\p{M}\u115f\u1160\u3164\uffa0\u2800]/gu;
+const COLON_LIKE =
+  /[\u02d0\u02f8\u05c3\u0589\u0703\u0704\u0903\u0a83\u1365\u16ec\u1803\u1809\u205a\u2236\ua789\ua4fd\ufe30\ufe55\uff1a\u2982\u2237\u2a74]/gu;
+
+/** Whatever a reader, an editor or a regular expression may take for the end of a line. */
+const LINE =
+  /([^\n\r\v\f\u0085\u2028\u2029\u001c-\u001e]*)(\r\n|[\n\r\v\f\u0085\u2028\u2029\u001c-\u001e]|$)/gu;
+
+function mapLines(text: string, change: (line: string) => string): string {
+  return text.replace(LINE, (whole, line: string, end: string, offset: number) =>
+    whole === "" && offset > 0 && offset === text.length ? "" : change(line) + end,
+  );
+}
+
+function unmark(line: string): string {
+  return line.startsWith(MARK) ? line.slice(MARK.length) : line;
+}
