@@ -9,6 +9,7 @@
  */
 import type { JsonObject } from "../../protocol/json.ts";
 import { CoppiceError, RejectedError, TransientError } from "../../protocol/errors.ts";
+import { redact } from "../../platform/redact.ts";
 import { headBytes } from "../../platform/text.ts";
 
 /** Whose failure it is. */
@@ -193,11 +194,4 @@ function withStatus({ status }: Failure): string {
 
 function isAmount(value: string): boolean {
   return /^\s*\d+(\.\d+)?\s*$/.test(value);
-}
-
-/** Vendors repeat a wrong key in their text. */
-function redact(said: string): string {
-  return said
-    .replace(/\b(bearer|basic)\s+[\w.~+/=-]+/gi, "$1 [redacted]")
-    .replace(/\b((sk|pk|gsk|xai|key)[-_][\w*-]{8,}|AIza[\w-]{20,})/g, "[redacted]");
 }

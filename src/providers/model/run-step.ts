@@ -5,8 +5,8 @@
  * - `accepted` comes with the first thing the stream holds that is no error: by then the response has begun.
  * - Raw chunks are asked for, because they carry the vendor's own signs of life; each one starts the stall time anew.
  * - The transcript holds text, reasoning and calls of our tools. An answer with anything else that a later request would
- *   need (tools that the provider ran itself, approvals, files, custom content) is refused, not shortened. Sources are
- *   only for display and are left out.
+ *   need (tools that the provider ran itself, approvals, files) is refused, not shortened. Sources are only for display
+ *   and custom content holds the vendor's own marks, without which a later request is still whole: both are left out.
  * - No retries here: they are the run loop's (RUN-4).
  */
 import type {
@@ -135,11 +135,11 @@ function take(
     case "tool-approval-request":
     case "file":
     case "reasoning-file":
-    case "custom":
       throw unkept(subject, `a part of type ${value.type}`);
     case "tool-input-delta":
     case "tool-input-end":
     case "source":
+    case "custom":
     case "stream-start":
     case "response-metadata":
     case "ping":
