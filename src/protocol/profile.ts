@@ -35,6 +35,8 @@ export interface Profile {
   readonly depthLimits: boolean;
   /** MBX-3, B49: mail to an idle root is trigger-turn. */
   readonly wakeOnAgentMessages: boolean;
+  /** POL-2: a role's ceiling of effects and its choice of a provider count; else they are ignored and reported so. */
+  readonly rolesCarryAuthority: boolean;
   /** The default of `running`. */
   readonly running: number;
 }
@@ -58,6 +60,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     interruptQueuesTriggers: false,
     depthLimits: true,
     wakeOnAgentMessages: false,
+    rolesCarryAuthority: true,
     running: 4,
   },
   codex: {
@@ -78,6 +81,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     interruptQueuesTriggers: true,
     depthLimits: false,
     wakeOnAgentMessages: false,
+    rolesCarryAuthority: false,
     running: 3,
   },
 };

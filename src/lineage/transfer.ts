@@ -1,0 +1,191 @@
+/**
+ * Transfers and handoffs as values: how they begin, and every move they may make (lineage C1.9, C1.10, C2.5, C2.6).
+ * Each function gives a new record; storing it is the caller's business.
+ *
+ * - X1 A digest covers what never changes of a record: what moved, from where, to whom, and for a handoff its text.
+ * - X2 `consumed` has a time, a run and a resolution. Nothing carried: no resolution. The result of a host-driven root's
+ *   work: no run, for that root has none.
+ * - X3 A move that is not in the table is a bug and throws `ILLEGAL_TRANSITION`.
+ */
+import { canonicalJson } from "../platform/canonical-json.ts";
+import { sha256 } from "../platform/digest.ts";
+import type { Redact } from "../platform/redact.ts";
+import { byteLength } from "../platform/text.ts";
+import { InvariantError } from "../protocol/errors.ts";
+import type { HandoffId, RunId, ThreadId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
+import type {
+  ContextSourcePoint,
+  HandoffRecord,
+  TransferRecord,
+  TransferStatus,
+} from "../protocol/transfer.ts";
+import type { WorkEnding } from "../protocol/work.ts";
+import type { ForkTurns } from "./project-history.ts";
+
+/** Where each status may go. What has no row is final. */
+const MOVES: Readonly<Partial<Record<TransferStatus, readonly TransferStatus[]>>> = {
+  pending: ["resolved_native", "resolved_portable", "consumed", "failed", "superseded"],
+  resolved_native: ["consumed", "failed", "superseded"],
+  resolved_portable: ["consumed", "failed", "superseded"],
+};
+
+/** `requestedStrategy` of a transfer that carries no context; it alone is consumed without being resolved. */
+const NOTHING_CARRIED = "none";
+
+interface TransferInput {
+  readonly id: TransferId;
+  readonly treeId: TreeId;
+  readonly workId: WorkId;
+  readonly source: ThreadId;
+  readonly target: ThreadId;
+  readonly sourcePoint: ContextSourcePoint;
+  readonly sourceProvider: string | null;
+  readonly targetProvider: string | null;
+  readonly at: number;
+}
+
+/** From the parent to its new child, `pending`. Without `carries` it is consumed with no handoff (C8.3). */
+export function spawnTransfer(
+  input: TransferInput & {
+    readonly turns: ForkTurns;
+    readonly carries: boolean;
+    readonly createdBy: TransferRecord["createdBy"];
+  },
+): TransferRecord {
+  return begin(input, {
+    type: "subagent_spawn",
+    requestedStrategy: input.carries ? "portable_context" : NOTHING_CARRIED,
+    note: String(input.turns),
+    createdBy: input.createdBy,
+  });
+}
+
+/** From the executor to whoever is owed the result, `pending` (C8.6). It always carries text. */
+export function resultTransfer(input: TransferInput & { readonly ending: WorkEnding }): TransferRecord {
+  return begin(input, {
+    type: "subagent_result",
+    requestedStrategy: "portable_context",
+    note: input.ending,
+    createdBy: "system",
+  });
+}
+
+function begin(
+  input: TransferInput,
+  kind: Pick<TransferRecord, "type" | "requestedStrategy" | "note" | "createdBy">,
+): TransferRecord {
+  const lasting = {
+    id: input.id,
+    treeId: input.treeId,
+    ...kind,
+    workId: input.workId,
+    sourceThreadId: input.source,
+    targetThreadId: input.target,
+    sourcePoint: input.sourcePoint,
+    basePoint: null,
+    sourceProvider: input.sourceProvider,
+    targetProvider: input.targetProvider,
+    createdAt: input.at,
+  };
+  return {
+    ...lasting,
+    targetRunId: null,
+    status: "pending",
+    resolution: null,
+    error: null,
+    updatedAt: input.at,
+    consumedAt: null,
+    digest: sha256(canonicalJson(lasting)),
+  };
+}
+
+/** Names the handoff that holds what is carried. */
+export function resolvePortable(record: TransferRecord, handoff: HandoffId, at: number): TransferRecord {
+  if (record.requestedStrategy === NOTHING_CARRIED) throw illegal(record, "resolved_portable");
+  return move(record, "resolved_portable", at, {
+    resolution: { strategy: "portable_context", contextHandoffId: handoff },
+  });
+}
+
+/**
+ * Taken in by an accepted run; by nobody's run where a host-driven root has fetched a result.
+ * @throws InvariantError also where it is not resolved and something was to be carried.
+ */
+export function consume(
+  record: TransferRecord,
+  by: { readonly runId: RunId } | { readonly hostDriven: true },
+  at: number,
+): TransferRecord {
+  const unresolved = record.status === "pending" && record.requestedStrategy !== NOTHING_CARRIED;
+  const byHost = "hostDriven" in by;
+  if (unresolved || (byHost && record.type !== "subagent_result")) throw illegal(record, "consumed");
+  return move(record, "consumed", at, { consumedAt: at, targetRunId: byHost ? null : by.runId });
+}
+
+export function fail(record: TransferRecord, error: string, at: number): TransferRecord {
+  return move(record, "failed", at, { error });
+}
+
+export function supersede(record: TransferRecord, at: number): TransferRecord {
+  return move(record, "superseded", at, {});
+}
+
+function move(
+  record: TransferRecord,
+  to: TransferStatus,
+  at: number,
+  changes: Partial<Pick<TransferRecord, "resolution" | "consumedAt" | "targetRunId" | "error">>,
+): TransferRecord {
+  if (MOVES[record.status]?.includes(to) !== true) throw illegal(record, to);
+  return { ...record, ...changes, status: to, updatedAt: at };
+}
+
+/** The text of a transfer, redacted and ready; it never changes afterwards. */
+export function readyHandoff(input: {
+  readonly id: HandoffId;
+  readonly transfer: Pick<TransferRecord, "id" | "treeId" | "targetThreadId">;
+  readonly text: string;
+  readonly coveredRanges: HandoffRecord["coveredRanges"];
+  readonly redact: Redact;
+  readonly at: number;
+}): HandoffRecord {
+  const summaryText = input.redact(input.text);
+  const lasting = {
+    id: input.id,
+    transferId: input.transfer.id,
+    treeId: input.transfer.treeId,
+    threadId: input.transfer.targetThreadId,
+    kind: "portable_context",
+    summaryText,
+    coveredRanges: input.coveredRanges,
+    bytes: byteLength(summaryText),
+    createdAt: input.at,
+  } as const;
+  return {
+    ...lasting,
+    targetRunId: null,
+    status: "ready",
+    deliveredAt: null,
+    digest: sha256(canonicalJson(lasting)),
+  };
+}
+
+/** Its text was in an accepted request, once. */
+export function deliverHandoff(record: HandoffRecord, runId: RunId | null, at: number): HandoffRecord {
+  if (record.status !== "ready" || record.deliveredAt !== null) throw illegal(record, "delivered");
+  return { ...record, targetRunId: runId, deliveredAt: at };
+}
+
+/** Replaced, or its run was rolled back; its text stays as it was. */
+export function supersedeHandoff(record: HandoffRecord): HandoffRecord {
+  if (record.status !== "ready") throw illegal(record, "superseded");
+  return { ...record, status: "superseded" };
+}
+
+function illegal(record: TransferRecord | HandoffRecord, to: string): InvariantError {
+  return new InvariantError(
+    `${record.id} is ${record.status} and cannot become ${to}`,
+    { id: record.id, from: record.status, to },
+    "ILLEGAL_TRANSITION",
+  );
+}

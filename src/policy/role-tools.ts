@@ -1,0 +1,243 @@
+/**
+ * What the keys of a role file say about tools and effects, in our own spelling and in those of Claude and OpenCode.
+ * Every key here can only narrow: what is not understood grants nothing.
+ *
+ * - T1 `tools` is a list of own tools, or null for "as the parent"; `denied` is taken from either; `effects` is a
+ *   ceiling, or null.
+ * - T2 A list in which every name is a well-known tool of Claude says what the role may do, not which of our tools it
+ *   has: it becomes those effects and the tools within them.
+ */
+import { type Effect, EFFECTS } from "../protocol/agent.ts";
+import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
+import { type ToolDeclaration, narrow, toolsWithin } from "./effects.ts";
+
+export interface ToolKeys {
+  readonly tools?: string | readonly string[] | Readonly<Record<string, boolean>> | null | undefined;
+  readonly disallowedTools?: string | readonly string[] | null | undefined;
+  readonly effects?: readonly Effect[] | null | undefined;
+  readonly permission?: string | Readonly<Record<string, unknown>> | null | undefined;
+  readonly permissionMode?: string | null | undefined;
+  readonly sandbox_mode?: string | null | undefined;
+}
+
+export interface Narrowing {
+  readonly tools: readonly string[] | null;
+  readonly denied: readonly string[];
+  readonly effects: readonly Effect[] | null;
+  /** The keys that set a ceiling, as written: what a profile without such roles reports as ignored. */
+  readonly authority: readonly { readonly field: string; readonly asked: string }[];
+  readonly warnings: readonly string[];
+}
+
+const READ_ONLY: readonly Effect[] = ["read"];
+const NO_NETWORK: readonly Effect[] = ["read", "write", "execute"];
+
+/** Tools of Claude whose effect is plain from their name. */
+const CLAUDE_TOOLS: Readonly<Record<string, Effect>> = {
+  Read: "read",
+  Grep: "read",
+  Glob: "read",
+  LS: "read",
+  Edit: "write",
+  MultiEdit: "write",
+  Write: "write",
+  Bash: "execute",
+  WebFetch: "network",
+  WebSearch: "network",
+};
+
+/** Tools and permissions of OpenCode, which are allowed unless switched off. */
+const OPENCODE_TOOLS: Readonly<Record<string, Effect>> = {
+  read: "read",
+  edit: "write",
+  write: "write",
+  patch: "write",
+  bash: "execute",
+  webfetch: "network",
+  websearch: "network",
+};
+
+const MODES: Readonly<Record<string, readonly Effect[]>> = {
+  plan: READ_ONLY,
+  "read-only": READ_ONLY,
+  "workspace-write": NO_NETWORK,
+  "danger-full-access": EFFECTS,
+  bypassPermissions: EFFECTS,
+};
+
+/** Modes that only say when somebody is asked, which nobody is. */
+const NEUTRAL_MODES = new Set(["default", "acceptEdits", "dontAsk", "auto"]);
+
+/** Reads the keys against the tools that the runtime has. */
+export function readToolKeys(keys: ToolKeys, known: readonly ToolDeclaration[]): Narrowing {
+  const reader = new Reader(known);
+  if (typeof keys.tools === "string") reader.list(splitList(keys.tools));
+  else if (isList(keys.tools)) reader.list(keys.tools);
+  else if (keys.tools !== null && keys.tools !== undefined) reader.switches(keys.tools);
+  if (keys.disallowedTools !== null && keys.disallowedTools !== undefined) {
+    const { disallowedTools } = keys;
+    for (const name of isList(disallowedTools) ? disallowedTools : splitList(disallowedTools))
+      reader.deny(name);
+  }
+  if (keys.effects !== null && keys.effects !== undefined) {
+    reader.ceiling("effects", keys.effects.join(", "), keys.effects);
+  }
+  reader.mode("permissionMode", keys.permissionMode);
+  reader.mode("sandbox_mode", keys.sandbox_mode);
+  reader.permission(keys.permission);
+  return reader.result();
+}
+
+/** Collects what the keys take away. */
+class Reader {
+  readonly #known: readonly ToolDeclaration[];
+  readonly #authority: { field: string; asked: string }[] = [];
+  readonly #warnings: string[] = [];
+  #tools: readonly string[] | null = null;
+  readonly #denied = new Set<string>();
+  #effects: readonly Effect[] | null = null;
+
+  constructor(known: readonly ToolDeclaration[]) {
+    this.#known = known;
+  }
+
+  result(): Narrowing {
+    return {
+      tools: this.#tools,
+      denied: this.#known.map(({ name }) => name).filter((name) => this.#denied.has(name)),
+      effects: this.#effects,
+      authority: this.#authority,
+      warnings: this.#warnings,
+    };
+  }
+
+  ceiling(field: string, asked: string, effects: readonly Effect[]): void {
+    this.#effects = narrow(this.#effects ?? EFFECTS, effects);
+    this.#authority.push({ field, asked });
+  }
+
+  list(names: readonly string[]): void {
+    if (names.length === 1 && names[0] === "*") return;
+    const foreign = names.filter((name) => !this.#isKnown(name) && Object.hasOwn(CLAUDE_TOOLS, name));
+    if (foreign.length > 0 && foreign.length === names.length) {
+      const effects = narrow(foreign.map((name) => CLAUDE_TOOLS[name]!));
+      this.ceiling("tools", names.join(", "), effects);
+      this.#tools = toolsWithin(this.#known, effects);
+      return;
+    }
+    for (const name of names) {
+      if (!this.#isKnown(name))
+        this.#warnings.push(`tools: \`${name}\` is no tool of this runtime and grants nothing`);
+    }
+    this.#tools = this.#known.map(({ name }) => name).filter((name) => names.includes(name));
+  }
+
+  /** OpenCode's map: a later entry beats an earlier one, `*` stands for any letters. */
+  switches(map: Readonly<Record<string, boolean>>): void {
+    for (const [pattern, on] of Object.entries(map)) {
+      const own = this.#known.map(({ name }) => name).filter((name) => matches(pattern, name));
+      if (!on) this.#switchOff(pattern, own);
+      else if (own.length > 0) {
+        for (const name of own) this.#denied.delete(name);
+        if (this.#tools !== null) this.#tools = [...new Set([...this.#tools, ...own])];
+      } else if (
+        !this.#isKnown(pattern) &&
+        !Object.hasOwn(OPENCODE_TOOLS, pattern) &&
+        !pattern.includes("*")
+      ) {
+        this.#warnings.push(`tools: \`${pattern}\` is no tool of this runtime and grants nothing`);
+      }
+    }
+  }
+
+  deny(name: string): void {
+    const own = this.#known.map((tool) => tool.name).filter((known) => matches(name, known));
+    const effect = Object.hasOwn(CLAUDE_TOOLS, name) ? CLAUDE_TOOLS[name]! : null;
+    if (own.length === 0 && effect !== null) this.#forbid("disallowedTools", name, effect);
+    else this.#switchOff(name, own);
+  }
+
+  mode(field: string, mode: string | null | undefined): void {
+    if (mode === null || mode === undefined || NEUTRAL_MODES.has(mode)) return;
+    if (Object.hasOwn(MODES, mode)) this.ceiling(field, mode, MODES[mode]!);
+    else this.#warnings.push(`${field}: \`${mode}\` is not known and has no effect`);
+  }
+
+  /** Whatever is not plainly allowed is denied: nobody could be asked. */
+  permission(permission: ToolKeys["permission"]): void {
+    if (permission === null || permission === undefined) return;
+    const entries =
+      typeof permission === "string" ? [["*", permission] as const] : Object.entries(permission);
+    for (const [name, verdict] of entries) {
+      if (verdict === "allow") continue;
+      if (name === "*") {
+        const allowed = entries.flatMap(([other, word]) =>
+          word === "allow" && Object.hasOwn(OPENCODE_TOOLS, other) ? [OPENCODE_TOOLS[other]!] : [],
+        );
+        this.ceiling("permission", `*: ${describe(verdict)}`, allowed);
+      }
+      if (name !== "*" && Object.hasOwn(OPENCODE_TOOLS, name)) {
+        this.#forbid("permission", `${name}: ${describe(verdict)}`, OPENCODE_TOOLS[name]!);
+      } else if (name !== "*")
+        this.#warnings.push(`permission: \`${name}\` is not known and changes nothing`);
+      if (verdict !== "deny")
+        this.#warnings.push(`permission: \`${name}\` cannot be asked for, so it is denied`);
+    }
+  }
+
+  #switchOff(pattern: string, own: readonly string[]): void {
+    if (pattern === "*") this.#tools = [];
+    if (own.length > 0 || pattern === "*") {
+      for (const name of own) this.#denied.add(name);
+    } else if (Object.hasOwn(OPENCODE_TOOLS, pattern)) {
+      this.#forbid("tools", `${pattern}: false`, OPENCODE_TOOLS[pattern]!);
+    } else if (!this.#isKnown(pattern)) {
+      this.#warnings.push(`tools: \`${pattern}\` is no tool of this runtime; nothing is taken away`);
+    }
+  }
+
+  /** A tool of another program stands for its effect: what has that effect goes as well. */
+  #forbid(field: string, asked: string, effect: Effect): void {
+    const rest = EFFECTS.filter((one) => one !== effect);
+    this.ceiling(field, asked, rest);
+    const left = toolsWithin(this.#known, rest);
+    for (const { name } of this.#known) if (!left.includes(name)) this.#denied.add(name);
+  }
+
+  #isKnown(name: string): boolean {
+    return (
+      this.#known.some((tool) => tool.name === name) ||
+      COLLABORATION_TOOLS.some((tool) => tool === name) ||
+      RESULT_TOOLS.some((tool) => tool === name)
+    );
+  }
+}
+
+function isList(value: unknown): value is readonly string[] {
+  return Array.isArray(value);
+}
+
+function splitList(text: string): string[] {
+  return text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+}
+
+function matches(pattern: string, name: string): boolean {
+  const [head = "", ...rest] = pattern.split("*");
+  if (rest.length === 0) return pattern === name;
+  const last = rest.pop() ?? "";
+  if (!name.startsWith(head) || !name.endsWith(last)) return false;
+  let at = head.length;
+  for (const piece of rest) {
+    const found = name.indexOf(piece, at);
+    if (found === -1) return false;
+    at = found + piece.length;
+  }
+  return at <= name.length - last.length;
+}
+
+function describe(verdict: unknown): string {
+  return typeof verdict === "string" ? verdict : JSON.stringify(verdict);
+}

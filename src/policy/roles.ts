@@ -1,0 +1,111 @@
+/**
+ * The roles of a runtime: the built-in ones and those of role files, by name. A file's role shadows a built-in one of
+ * the same name, and so does a broken file: whoever wrote it meant something else than the built-in.
+ */
+import { RejectedError } from "../protocol/errors.ts";
+import type { ToolDeclaration } from "./effects.ts";
+import { nameOfFile, parseRoleFile, type Role, type RoleFile, roleFault } from "./role-file.ts";
+
+export interface RoleSet {
+  readonly roles: ReadonlyMap<string, Role>;
+  /** Names that a file holds but that cannot be used, with the reason. */
+  readonly unavailable: ReadonlyMap<string, string>;
+  /** One for each file that could not be read. */
+  readonly faults: readonly RejectedError[];
+  readonly warnings: readonly string[];
+}
+
+const builtIn = (name: string, description: string, instructions: string | null): Role => ({
+  name,
+  description,
+  instructions,
+  model: null,
+  effort: null,
+  tools: null,
+  denied: [],
+  effects: null,
+  authority: [],
+  ignored: [],
+  source: "built-in",
+});
+
+export const BUILT_IN_ROLES: readonly Role[] = [
+  builtIn("default", "An agent without a speciality, set up like the one that starts it.", null),
+  builtIn(
+    "explorer",
+    "Finds things out: where something is, how it works, what depends on it. Changes nothing.",
+    "You find things out for somebody else. Look instead of guessing, change nothing, and stop when the question is " +
+      "answered. Report what you found with the places where it stands, what you looked at without success, and how " +
+      "sure you are.",
+  ),
+  builtIn(
+    "worker",
+    "Carries out one piece of work with a clear boundary, such as a change to a set of files.",
+    "You carry out one piece of work and own it to its end. Stay inside the boundary you were given; others may be at " +
+      "work next to you, so leave alone what is not yours. Check your work before you report, and report what you " +
+      "changed, how you checked it and what is left.",
+  ),
+];
+
+/** Reads role files, the first of a name wins; `problems` are files whose contents could not be had. */
+export function loadRoles(
+  files: readonly RoleFile[],
+  tools: readonly ToolDeclaration[],
+  problems: readonly { readonly file: string; readonly error: RejectedError }[] = [],
+): RoleSet {
+  const roles = new Map(BUILT_IN_ROLES.map((role) => [role.name, role]));
+  const unavailable = new Map<string, string>();
+  const faults: RejectedError[] = [];
+  const warnings: string[] = [];
+  const refuse = (file: string, error: RejectedError): void => {
+    faults.push(error);
+    const name = nameOfFile(file);
+    if (roles.get(name)?.source === "built-in") roles.delete(name);
+    if (!roles.has(name)) unavailable.set(name, error.message);
+  };
+  for (const input of files) {
+    try {
+      const { role, disabled, warnings: more } = parseRoleFile(input, tools);
+      const former = roles.get(role.name);
+      if (former !== undefined && former.source !== "built-in") {
+        throw roleFault(
+          input.file,
+          "name",
+          `\`${role.name}\` is taken by ${former.source}; rename one of them`,
+        );
+      }
+      warnings.push(...more);
+      if (disabled) {
+        roles.delete(role.name);
+        unavailable.set(role.name, `${input.file}: the role is disabled; remove \`disable\` to use it.`);
+      } else {
+        roles.set(role.name, role);
+        unavailable.delete(role.name);
+      }
+    } catch (error) {
+      if (!(error instanceof RejectedError)) throw error;
+      refuse(input.file, error);
+    }
+  }
+  for (const { file, error } of problems) refuse(file, error);
+  return { roles, unavailable, faults, warnings };
+}
+
+/**
+ * The role of a spawn; null when none is asked for.
+ * @throws RejectedError `INVALID_ARGUMENT` for a name without a usable role.
+ */
+export function chooseRole(name: string | null | undefined, set: RoleSet): Role | null {
+  if (name === null || name === undefined) return null;
+  const role = set.roles.get(name);
+  if (role !== undefined) return role;
+  const reason = set.unavailable.get(name);
+  const available = [...set.roles.keys()].toSorted();
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    reason === undefined
+      ? `agent_type \`${name}\` is unknown; available roles: ${available.join(", ")}.`
+      : `agent_type \`${name}\` is not available (${reason}) Available roles: ${available.join(", ")}.`,
+    { argument: "agent_type", value: name, available },
+  );
+}
