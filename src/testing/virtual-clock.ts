@@ -21,7 +21,7 @@ export interface VirtualClock extends Clock {
   runNext(): Promise<boolean>;
   /** Timers that wait, in the order in which they will fire. */
   pending(): readonly PendingTimer[];
-  /** Waits until nothing that was deferred is left to run. */
+  /** Waits until nothing is left to run of what was deferred, unless that was handed to somebody else. */
   settle(): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export const VIRTUAL_START = 1_767_225_600_000;
 
 /** Rounds in which nothing was left to run before all is taken as settled: a chain may hop over several. */
 const QUIET_ROUNDS = 2;
-const MOST_ROUNDS = 100_000;
+const MOST_ROUNDS = 10_000;
 
 /** Resolves after all that is ready has run: microtasks, input and output, and what was deferred before. */
 export function turn(): Promise<void> {
@@ -46,9 +46,11 @@ export function turn(): Promise<void> {
 
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   const { start = VIRTUAL_START, defer = (callback) => systemClock.defer(callback) } = options;
-  const timers = new TimerQueue();
+  const timers = new TimerQueue<SetTimer>();
+  const handedOut = options.defer !== undefined;
   let elapsed = 0;
   let deferred = 0;
+  let atOneTime = 0;
   const settle = async (): Promise<void> => {
     for (let round = 0, quiet = 0; quiet < QUIET_ROUNDS; round += 1) {
       if (round === MOST_ROUNDS) throw new Error("Deferred work never ends: each callback defers another.");
@@ -56,10 +58,13 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
       quiet = deferred === 0 ? quiet + 1 : 0;
     }
   };
-  const runNext = async (): Promise<boolean> => {
-    await settle();
-    const next = timers.takeFirst();
-    if (next === undefined) return false;
+  /** Fires the first timer that is due by then; false when there is none. */
+  const fire = async (by: number): Promise<boolean> => {
+    const [next] = timers.all();
+    if (next === undefined || next.at > by) return false;
+    timers.remove(next);
+    atOneTime = next.at > start + elapsed ? 1 : atOneTime + 1;
+    if (atOneTime > MOST_ROUNDS) throw new Error(`${MOST_ROUNDS} timers at one time; one re-arms itself.`);
     elapsed = Math.max(elapsed, next.at - start);
     next.callback();
     await settle();
@@ -68,9 +73,14 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   return {
     now: () => start + elapsed,
     monotonic: () => elapsed,
-    setTimer: (ms, callback, timer) =>
-      timers.add(start + elapsed + Math.max(0, ms), callback, timer?.keepAlive),
+    setTimer: (ms, callback, { keepAlive = false } = {}) =>
+      timers.add({ at: start + elapsed + Math.max(0, ms), callback, keepAlive }),
     defer(callback) {
+      // What somebody else runs, that somebody waits for; a clock that waited too would wait for ever.
+      if (handedOut) {
+        defer(callback);
+        return;
+      }
       deferred += 1;
       defer(() => {
         deferred -= 1;
@@ -78,53 +88,42 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
       });
     },
     async advance(ms) {
+      const until = elapsed + ms;
       await settle();
-      const target = elapsed + ms;
-      for (
-        let first = timers.first();
-        first !== undefined && first.at <= start + target;
-        first = timers.first()
-      ) {
-        await runNext();
-      }
+      while (await fire(start + until));
       // Somebody else may have advanced the same clock further meanwhile.
-      elapsed = Math.max(elapsed, target);
+      elapsed = Math.max(elapsed, until);
     },
-    runNext,
+    async runNext() {
+      await settle();
+      return fire(Infinity);
+    },
     pending: () => timers.all().map(({ at, keepAlive }) => ({ at, keepAlive })),
     settle,
   };
 }
 
-export interface QueuedTimer extends PendingTimer {
+interface SetTimer extends PendingTimer {
   readonly callback: () => void;
 }
 
 /** Timers by time and, at one time, by the order in which they were set. */
-export class TimerQueue {
-  readonly #timers: QueuedTimer[] = [];
+export class TimerQueue<T extends { readonly at: number }> {
+  readonly #timers: T[] = [];
 
-  add(at: number, callback: () => void, keepAlive = false): { cancel(): void } {
-    const timer: QueuedTimer = { at, callback, keepAlive };
-    const index = this.#timers.findLastIndex((other) => other.at <= at) + 1;
+  add(timer: T): { cancel(): void } {
+    const index = this.#timers.findLastIndex((other) => other.at <= timer.at) + 1;
     this.#timers.splice(index, 0, timer);
-    return { cancel: () => this.take(timer) };
+    return { cancel: () => this.remove(timer) };
   }
 
-  first(): QueuedTimer | undefined {
-    return this.#timers[0];
-  }
-
-  all(): readonly QueuedTimer[] {
+  /** In the order in which they become due. */
+  all(): readonly T[] {
     return this.#timers;
   }
 
-  take(timer: QueuedTimer): void {
+  remove(timer: T): void {
     const index = this.#timers.indexOf(timer);
     if (index !== -1) this.#timers.splice(index, 1);
-  }
-
-  takeFirst(): QueuedTimer | undefined {
-    return this.#timers.shift();
   }
 }

@@ -1,0 +1,57 @@
+/**
+ * The last line of a test: everything that was sent was read, and everything that was scripted was played. What is left over
+ * is either a lost message or a test that does not test what it says.
+ */
+import { ROOT_PATH } from "../protocol/agent-path.ts";
+import type { TreeId } from "../protocol/ids.ts";
+import type { ScriptedProvider } from "../providers/scripted/provider.ts";
+import type { Page, PageRequest, Store, StoreView } from "../store/port.ts";
+
+export interface Consumable {
+  readonly providers?: readonly ScriptedProvider[];
+  readonly store?: Store;
+  /** All trees of the store unless given. */
+  readonly trees?: readonly TreeId[];
+}
+
+/**
+ * Holds that no script has steps left and that no mail is unread, unreadable, or delivered to a run that has not settled.
+ * Dead letters were dealt with and do not count.
+ * @throws Error with a line for each thing that is left.
+ */
+export async function assertAllConsumed(what: Consumable): Promise<void> {
+  const steps = (what.providers ?? []).flatMap((provider) => provider.unconsumedSteps());
+  const left = steps.map(({ script, threadId, step, description }) => {
+    const player = threadId === null ? "never played" : `by ${threadId}`;
+    return `step ${step} of the script of ${script} (${player}): ${description}`;
+  });
+  if (what.store !== undefined) {
+    left.push(...(await what.store.read((view) => mailLeft(view, what.trees))));
+  }
+  if (left.length > 0) throw new Error(`Left over:\n${left.join("\n")}`);
+}
+
+function mailLeft(view: StoreView, only: readonly TreeId[] | undefined): readonly string[] {
+  const trees = only ?? [...all((page) => view.trees(page))].map(({ treeId }) => treeId);
+  const left: string[] = [];
+  for (const tree of trees) {
+    for (const { threadId, path } of all((page) => view.agents(tree, ROOT_PATH, { ...page, closed: true }))) {
+      for (const mail of all((page) => view.mailOf(threadId, page))) {
+        if (mail.state !== "accepted" && mail.state !== "delivered") continue;
+        const text = JSON.stringify(mail.content.text.slice(0, 60));
+        left.push(`mail ${mail.seq} to ${path} (${mail.kind}, ${mail.state}): ${text}`);
+      }
+      for (const id of view.unreadable(threadId)) left.push(`mail ${id} to ${path} (unreadable)`);
+    }
+  }
+  return left;
+}
+
+function* all<T>(page: (request: PageRequest) => Page<T>): Generator<T> {
+  let after: string | null = null;
+  do {
+    const { rows, next }: Page<T> = page({ after, limit: 200 });
+    yield* rows;
+    after = next;
+  } while (after !== null);
+}

@@ -1,0 +1,53 @@
+/**
+ * Named points at which a program may crash. A first run counts how often each point is passed; every pair of a point and a
+ * visit is then a crash of its own to try. What a crash is, killing a simulated process or the real one, is handed in.
+ */
+
+export interface CrashPoint {
+  readonly name: string;
+  /** From 1. */
+  readonly visit: number;
+}
+
+export interface CrashPoints {
+  /** Passes a point; where it crashes, it never resolves, since nothing after it may run. */
+  reach(name: string): Promise<void>;
+  /** Crashes at this visit of the point; only the last that was armed counts. */
+  arm(point: CrashPoint): void;
+  /** Every point and visit that was passed, in order. */
+  passed(): readonly CrashPoint[];
+  /** Where it has crashed. */
+  crashed(): CrashPoint | null;
+}
+
+/** Points around the calls of a store, for wrappers that reach them: nothing of the commit is durable, or all of it is. */
+export const STORE_CRASH_POINTS = ["commit:before", "commit:after", "send:before", "send:after"] as const;
+
+export function crashPoints(crash: (point: CrashPoint) => void): CrashPoints {
+  const visits = new Map<string, number>();
+  const passed: CrashPoint[] = [];
+  let armed: CrashPoint | null = null;
+  let crashed: CrashPoint | null = null;
+  return {
+    async reach(name) {
+      // Once crashed, whoever still comes by belongs to the dead.
+      if (crashed !== null) await never();
+      const visit = (visits.get(name) ?? 0) + 1;
+      visits.set(name, visit);
+      passed.push({ name, visit });
+      if (armed?.name !== name || armed.visit !== visit) return;
+      crashed = { name, visit };
+      crash(crashed);
+      await never();
+    },
+    arm(point) {
+      armed = point;
+    },
+    passed: () => [...passed],
+    crashed: () => crashed,
+  };
+}
+
+function never(): Promise<never> {
+  return new Promise(() => {});
+}
