@@ -43,6 +43,8 @@ export interface RunRecord {
   /** Trigger-turn mail up to this `seq` must be in before the run may end `completed` (MBX-4). */
   readonly reservedSeq: number;
   readonly serves: readonly WorkId[];
+  /** Longest chain of works behind what it serves and what woke it (BUD-5). */
+  readonly chain: number;
   readonly steps: number;
   readonly usage: Usage;
   /** Index of the first transcript item of this run. */

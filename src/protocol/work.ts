@@ -56,7 +56,10 @@ export interface WorkRecord {
   readonly executorPath: AgentPath;
   /** The works which the asking run served at that moment (WRK-4). */
   readonly parents: readonly WorkId[];
+  /** Asked with `detached: true`, or answering to somebody else than its requester: no work waits for it. */
   readonly detached: boolean;
+  /** The parents that wait for it and count it in their `openUnder`. A parent that ends otherwise lets go of it. */
+  readonly holds: readonly WorkId[];
   readonly originRunId: RunId | null;
   readonly rootRunId: RunId | null;
   readonly replyTo: ReplyTo;
@@ -66,6 +69,8 @@ export interface WorkRecord {
   readonly acceptance: string | null;
   readonly artifacts: readonly ArtifactId[];
   readonly requestMailId: MailId;
+  /** The notice that asks for it again after a lost run (`onLostRun: retry`). */
+  readonly retryMailId: MailId | null;
   readonly resultMailId: MailId | null;
   /** The result, or the notice that stands for it, is not yet `delivered` to an agent that is owed it. */
   readonly resultPending: boolean;

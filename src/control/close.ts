@@ -1,0 +1,49 @@
+/** Closing a subtree, leaves first (INT-7): admission stops, works end `cancelled`, unread mail is dead-lettered. */
+import { RejectedError } from "../protocol/errors.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
+import { deadLetter } from "./mail-states.ts";
+import { type PartialText, stopRun, subtree } from "./interrupt.ts";
+import type { Transaction } from "./transaction.ts";
+import { endWork } from "./works.ts";
+
+/** Closes the agents and answers them, leaves first. Closed ones are left out. */
+export function close(tx: Transaction, target: AgentRecord, partial: PartialText): AgentRecord[] {
+  return subtree(tx, target).map((agent) => closeOne(tx, agent, partial(agent.threadId)));
+}
+
+function closeOne(tx: Transaction, target: AgentRecord, partial: string): AgentRecord {
+  const agent = tx.agent(target.threadId);
+  const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
+  if (run !== undefined) stopRun(tx, agent, run, "closed", partial, true);
+  for (const work of tx.store.openWorksOf(agent.threadId)) {
+    endWork(tx, work.id, { ending: "cancelled", text: work.servedBy === null ? "" : partial, quiet: true });
+  }
+  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 4 })) {
+    deadLetter(tx, mail, "closed");
+  }
+  const closed = tx.putAgent(tx.agent(agent.threadId), { state: "closed" });
+  tx.emit("agent.closed", closed, { runId: run?.id ?? null });
+  tx.effects.closed.push(agent.threadId);
+  tx.effects.wake.delete(agent.threadId);
+  tx.effects.resume.delete(agent.threadId);
+  return closed;
+}
+
+/**
+ * The polite close (lineage C3.7): only when nothing is going on. Idempotent.
+ * @throws RejectedError `THREAD_BUSY` while a run, an open work or trigger-turn mail is there.
+ */
+export function closePolitely(tx: Transaction, target: AgentRecord, partial: PartialText): AgentRecord[] {
+  for (const agent of subtree(tx, target)) {
+    const triggers = tx.store.mailbox(agent.threadId).triggers;
+    const open = tx.store.openWorksOf(agent.threadId).length;
+    if (agent.currentRun === null && triggers === 0 && open === 0) continue;
+    throw new RejectedError("THREAD_BUSY", `agent ${agent.path} is busy; wait until it is idle, or close it by force.`, {
+      path: agent.path,
+      run: agent.currentRun,
+      openWorks: open,
+      triggers,
+    });
+  }
+  return close(tx, target, partial);
+}

@@ -1,0 +1,172 @@
+/**
+ * Interrupts (INT-1 to INT-8). The run is settled from the store in one commit, so an interrupt is acknowledged at once;
+ * the provider's turn is aborted beside it and has the grace time to end.
+ */
+import { depthOf } from "../protocol/agent-path.ts";
+import type { AgentRecord, AgentStatus } from "../protocol/agent.ts";
+import type { RunId, ThreadId } from "../protocol/ids.ts";
+import type { ItemBody } from "../protocol/transcript.ts";
+import { openCalls } from "../protocol/transcript.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import { deadLetter, setTrigger } from "./mail-states.ts";
+import { appendItems } from "./runs.ts";
+import { settleRun } from "./settle.ts";
+import { statusOf } from "./status.ts";
+import type { Transaction } from "./transaction.ts";
+import { awaitingWorks, endWork, type Quiet, worksAskedBy } from "./works.ts";
+
+export interface InterruptInput {
+  /** Does nothing to a later run (INT-2). */
+  readonly runId?: RunId | undefined;
+  readonly cascade?: "none" | "subtree" | undefined;
+  /** `cancel` ends the works of trigger-turn mail that no run has taken, too. */
+  readonly pending?: "keep" | "cancel" | undefined;
+}
+
+export interface Touched {
+  readonly path: AgentRecord["path"];
+  readonly threadId: ThreadId;
+  readonly previous: AgentStatus;
+  readonly status: AgentStatus;
+  readonly runId: RunId | null;
+}
+
+/** Text that requests under way had produced, by agent; it is kept with the interrupted run. */
+export type PartialText = (threadId: ThreadId) => string;
+
+export function interrupt(tx: Transaction, target: AgentRecord, input: InterruptInput, partial: PartialText): Touched[] {
+  const agents = input.cascade === "subtree" ? subtree(tx, target) : [target];
+  const before = agents.map((agent) => ({ agent, previous: statusOf(tx.store, agent, tx.context) }));
+  const touched = before.filter(({ agent }) => interruptOne(tx, agent, input, partial(agent.threadId)));
+  return touched.map(({ agent, previous }) => ({
+    path: agent.path,
+    threadId: agent.threadId,
+    previous,
+    status: statusOf(tx.store, tx.agent(agent.threadId), tx.context),
+    runId: agent.currentRun,
+  }));
+}
+
+/** The agent and all below it, leaves first. */
+export function subtree(tx: Transaction, top: AgentRecord): AgentRecord[] {
+  const agents: AgentRecord[] = [];
+  for (let after: string | null = null; ; ) {
+    const page = tx.store.agents(tx.treeId, top.path, { limit: 500, after });
+    agents.push(...page.rows);
+    after = page.next;
+    if (after === null) break;
+  }
+  return agents.toSorted((a, b) => depthOf(b.path) - depthOf(a.path));
+}
+
+/** True when there was something to interrupt. */
+function interruptOne(tx: Transaction, target: AgentRecord, input: InterruptInput, partial: string): boolean {
+  const agent = tx.agent(target.threadId);
+  if (agent.state !== "open") return false;
+  if (input.runId !== undefined && agent.currentRun !== input.runId) return false;
+  const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
+  const queued = run === undefined && tx.store.mailbox(agent.threadId).triggers > 0;
+  const awaiting = awaitingWorks(tx, agent);
+  if (run === undefined && !queued && awaiting.length === 0) return false;
+  if (run === undefined) {
+    endQueued(tx, agent, queued);
+    for (const work of awaiting) endWork(tx, work.id, { ending: "interrupted", text: "" });
+    tx.putAgent(tx.agent(agent.threadId), {
+      lastOutcome: { runId: null, status: "interrupted", reason: "interrupted", text: "", at: tx.now },
+    });
+  } else {
+    stopRun(tx, agent, run, "interrupted", partial);
+  }
+  if (tx.profile.interruptQueuesTriggers) queueTriggers(tx, agent);
+  if (input.pending === "cancel") cancelPending(tx, agent);
+  tx.emit("agent.interrupted", agent, { runId: run?.id ?? null });
+  return true;
+}
+
+/** A run that was only queued ends with its requests (INT-8, MBX-16). */
+function endQueued(tx: Transaction, agent: AgentRecord, queued: boolean): void {
+  if (!queued) return;
+  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+    if (!mail.trigger) continue;
+    const asked = worksAskedBy(tx, mail);
+    for (const id of asked) endWork(tx, id, { ending: "interrupted", text: "" });
+    if (mail.workId === null) setTrigger(tx, mail, false);
+  }
+}
+
+/**
+ * Closes the transcript of a run that is cut off and settles it: what was said is kept, an open call is closed, a marker
+ * says that the cut was on purpose (agents.md 39).
+ */
+export function stopRun(
+  tx: Transaction,
+  agent: AgentRecord,
+  run: RunRecord,
+  why: "interrupted" | "closed" | "budget_exhausted",
+  partial: string,
+  quiet: Quiet = false,
+): void {
+  if (run.acceptedAt !== null) appendItems(tx, agent, run, closingItems(tx, agent, run, partial, why));
+  settleRun(tx, run.id, {
+    status: why === "interrupted" ? "interrupted" : why === "closed" ? "cancelled" : "failed",
+    reason: why,
+    text: partial || run.text,
+    ...(why === "budget_exhausted"
+      ? { error: { code: "BUDGET_EXHAUSTED", message: "the budget is spent", status: null } }
+      : {}),
+    quiet,
+  });
+  tx.effects.stop.push({ threadId: agent.threadId, runId: run.id, why });
+}
+
+function closingItems(tx: Transaction, agent: AgentRecord, run: RunRecord, partial: string, why: string): ItemBody[] {
+  const bodies: ItemBody[] = [];
+  if (partial !== "") {
+    bodies.push({
+      kind: "assistant",
+      phase: "intermediate",
+      parts: [{ type: "text", text: partial }],
+      model: run.model,
+      inherited: false,
+    });
+  }
+  bodies.push(...closeOpenCalls(tx, agent, run, `aborted: ${why} by the user or another agent`));
+  if (why === "interrupted") {
+    bodies.push({
+      kind: "context",
+      topic: "interrupted",
+      text: "The previous run was interrupted on purpose. Commands it had started may still be running or may have done part of their work; check before you repeat them.",
+    });
+  }
+  return bodies;
+}
+
+/** Results for tool calls that got none, so that no call is left dangling. */
+export function closeOpenCalls(tx: Transaction, agent: AgentRecord, run: RunRecord, text: string): ItemBody[] {
+  const items = tx.store.items(agent.threadId, run.firstItem, agent.items - run.firstItem);
+  const since = items.findLast((item) => item.kind === "assistant")?.at ?? tx.now;
+  return openCalls(items).map((call) => ({
+    kind: "tool_result",
+    callId: call.callId,
+    name: call.type === "tool_call" ? call.name : call.kind,
+    output: `${text} after ${tx.now - since} ms`,
+    isError: true,
+    mailIds: [],
+    waitId: null,
+    elapsedMs: tx.now - since,
+  }));
+}
+
+/** The interrupt's commit turns pending trigger mail queue-only (agents.md 38). */
+function queueTriggers(tx: Transaction, agent: AgentRecord): void {
+  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+    setTrigger(tx, mail, false);
+  }
+}
+
+function cancelPending(tx: Transaction, agent: AgentRecord): void {
+  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+    for (const id of worksAskedBy(tx, mail)) endWork(tx, id, { ending: "cancelled", text: "" });
+    if (mail.workId === null && mail.kind === "notice") deadLetter(tx, mail, "work_ended");
+  }
+}

@@ -1,0 +1,47 @@
+/** Moves of a message's state (MBX-7). They only go forward; an undelivered result that goes leaves a notice (WRK-4). */
+import type { DeadLetterReason, MailRecord } from "../protocol/mail.ts";
+import type { RunId } from "../protocol/ids.ts";
+import { InvariantError } from "../protocol/errors.ts";
+import type { Transaction } from "./transaction.ts";
+
+export function markDelivered(tx: Transaction, mail: MailRecord, runId: RunId | null): MailRecord {
+  requireState(mail, "accepted", "delivered");
+  const next: MailRecord = { ...mail, state: "delivered", runId };
+  tx.store.putMail(next);
+  tx.emit("mail.delivered", tx.agent(mail.recipient), { runId, workId: mail.workId ?? mail.resultOf }, {
+    mailId: mail.id,
+    seq: mail.seq,
+  });
+  return next;
+}
+
+export function markSettled(tx: Transaction, mail: MailRecord): void {
+  requireState(mail, "delivered", "settled");
+  tx.store.putMail({ ...mail, state: "settled", settledAt: tx.now });
+}
+
+export function deadLetter(tx: Transaction, mail: MailRecord, reason: DeadLetterReason): void {
+  requireState(mail, "accepted", "dead_lettered");
+  tx.store.putMail({ ...mail, state: "dead_lettered", reason, settledAt: tx.now });
+  tx.emit("mail.dead_lettered", tx.agent(mail.recipient), { workId: mail.workId ?? mail.resultOf }, {
+    mailId: mail.id,
+    seq: mail.seq,
+    reason,
+  });
+}
+
+/** Turns queue-only mail into trigger-turn mail, or back. */
+export function setTrigger(tx: Transaction, mail: MailRecord, trigger: boolean): void {
+  if (mail.trigger === trigger) return;
+  tx.store.putMail({ ...mail, trigger });
+  tx.emit("mail.triggered", tx.agent(mail.recipient), { workId: mail.workId ?? mail.resultOf }, {
+    mailId: mail.id,
+    seq: mail.seq,
+    trigger,
+  });
+}
+
+function requireState(mail: MailRecord, from: MailRecord["state"], to: MailRecord["state"]): void {
+  if (mail.state === from) return;
+  throw new InvariantError(`message ${mail.id} is ${mail.state} and cannot become ${to}`, { id: mail.id }, "ILLEGAL_TRANSITION");
+}

@@ -1,0 +1,99 @@
+/** Plain messages, follow-ups, and input of the user (MBX-3, agents.md 22-28). */
+import { ROOT_PATH } from "../protocol/agent-path.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { MailRecord } from "../protocol/mail.ts";
+import type { Caller } from "../protocol/tool.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+import { activity } from "./activity.ts";
+import { actingAs } from "./caller.ts";
+import { deliver, requireOpen } from "./delivery.ts";
+import { refuseRate, requireBudgetLeft, requireQueueRoom } from "./limits.ts";
+import { resolveTarget } from "./resolve-target.ts";
+import { requestWork, requireMessage, type RequestInput } from "./spawn.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Queue-only: never starts a run. Any agent of the tree, the root and oneself are legal targets. */
+export function sendMessage(tx: Transaction, caller: Caller, target: string, message: string): { agent: AgentRecord; mail: MailRecord } {
+  requireMessage(tx, message);
+  const acting = actingAs(tx, caller);
+  const agent = resolveTarget(tx.store, tx.treeId, acting.agent?.path ?? ROOT_PATH, target);
+  const mail = deliver(tx, agent, {
+    author: acting.author,
+    kind: acting.agent === null ? "user" : "message",
+    authority: acting.agent === null ? "user" : "agent",
+    trigger: false,
+    text: message,
+  });
+  activity(tx, acting, "interacted", agent, null);
+  return { agent, mail };
+}
+
+export interface FollowUpInput extends RequestInput {
+  readonly target: string;
+}
+
+/** What can be said against a follow-up before capacity is looked at. */
+export function checkFollowUp(tx: Transaction, caller: Caller, input: FollowUpInput) {
+  requireMessage(tx, input.message);
+  const acting = actingAs(tx, caller);
+  const agent = resolveTarget(tx.store, tx.treeId, acting.agent?.path ?? ROOT_PATH, input.target);
+  if (agent.parent === null && acting.agent !== null) {
+    throw new RejectedError("INVALID_ARGUMENT", "the root agent cannot be given follow-ups; send it a message.", {
+      argument: "target",
+      value: agent.path,
+    });
+  }
+  requireOpen(agent);
+  return { acting, agent };
+}
+
+/** Trigger-turn: starts a run of an idle agent, joins the running one at its next step boundary. */
+export function followUp(tx: Transaction, caller: Caller, input: FollowUpInput, admitted: boolean): { agent: AgentRecord; work: WorkRecord } {
+  const { acting, agent } = checkFollowUp(tx, caller, input);
+  requireAdmissible(tx, agent, admitted);
+  const work = requestWork(tx, acting, agent, input, acting.agent === null ? "user" : "new_task");
+  activity(tx, acting, "interacted", agent, work);
+  return { agent, work };
+}
+
+/** A request that would start a run must fit budget, rate and queue; one that joins a run fits already. */
+function requireAdmissible(tx: Transaction, agent: AgentRecord, admitted: boolean): void {
+  requireBudgetLeft(tx, agent.path);
+  if (agent.currentRun !== null) return;
+  refuseRate(tx, "runsPerMinute", tx.tree().recentRuns, tx.limits.runsPerMinute);
+  if (!admitted && agent.parent !== null) requireQueueRoom(tx);
+}
+
+export type OnBusy = "steer" | "queue" | "reject";
+
+export interface UserInput extends RequestInput {
+  readonly onBusy: OnBusy;
+}
+
+/**
+ * Input of the user, CLI or library to an agent: a work without an agent that is owed its result (WRK-5).
+ * @throws RejectedError `THREAD_BUSY` when it is busy and `onBusy` is `reject`.
+ */
+export function userInput(tx: Transaction, agentId: AgentRecord["threadId"], caller: Caller, input: UserInput): WorkRecord {
+  requireMessage(tx, input.message);
+  const agent = tx.agent(agentId);
+  requireOpen(agent);
+  if (agent.hostDriven) {
+    throw new RejectedError("INVALID_ARGUMENT", "a host-driven root has no runs of ours; give it input through its host.", {
+      path: agent.path,
+    });
+  }
+  const busy = agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
+  if (busy && input.onBusy === "reject") {
+    throw new RejectedError("THREAD_BUSY", `agent ${agent.path} is busy; queue the message, steer, or wait.`, {
+      path: agent.path,
+      run: agent.currentRun,
+    });
+  }
+  requireAdmissible(tx, agent, false);
+  return requestWork(tx, actingAs(tx, caller), agent, input, "user", {
+    steer: input.onBusy === "steer",
+    nextRun: busy && input.onBusy === "queue",
+  });
+}

@@ -1,0 +1,108 @@
+/**
+ * Recovery: what an owner does with a tree it has claimed (REC-1). One commit; a crash in it changes nothing, a second
+ * recovery finds nothing left to do.
+ */
+import type { RunRecord } from "../protocol/run.ts";
+import type { WorkId } from "../protocol/ids.ts";
+import { must, type Transaction } from "./transaction.ts";
+import { deliver } from "./delivery.ts";
+import { closeOpenCalls } from "./interrupt.ts";
+import { appendItems, worksOfStart } from "./runs.ts";
+import { settleRun } from "./settle.ts";
+import { endDueWaits, endWait, settledWorks } from "./wait-ends.ts";
+import { endWork } from "./works.ts";
+
+/** A work voided or lost so often ends `runtime_lost`. */
+const ATTEMPTS = 3;
+
+export function recover(tx: Transaction): void {
+  tx.emit("tree.claimed", null);
+  for (const run of tx.store.openRuns(tx.treeId)) {
+    if (run.acceptedAt === null) voidRun(tx, run);
+    else if (survives(tx, run)) recheck(tx, run);
+    else loseRun(tx, run);
+  }
+  endDueWaits(tx);
+  for (const id of tx.store.triggered(tx.treeId)) {
+    const agent = tx.agent(id);
+    if (agent.currentRun === null && agent.state === "open") tx.effects.wake.add(id);
+  }
+}
+
+/** Reserved and never accepted: its mail is still there and starts one new run. */
+function voidRun(tx: Transaction, run: RunRecord): void {
+  const works = worksOfStart(tx, run);
+  settleRun(tx, run.id, { status: "cancelled", reason: "not_accepted", text: "" });
+  for (const id of works) {
+    const work = must(tx.store.work(id), "work", id);
+    if (work.state === "ended") continue;
+    tx.store.putWork({ ...work, voids: work.voids + 1 });
+    if (work.voids + 1 >= ATTEMPTS) endLost(tx, id, run);
+  }
+}
+
+/** Its only open calls are waits that are stored, or a question: it is not lost. */
+function survives(tx: Transaction, run: RunRecord): boolean {
+  if (run.status !== "waiting" || !tx.context.parksWaits(run.provider)) return false;
+  return true;
+}
+
+/** What the waits wait for may have happened before the crash, and ended them; then the run only has to go on. */
+function recheck(tx: Transaction, run: RunRecord): void {
+  for (const wait of tx.store.openWaitsOf(run.threadId)) {
+    if (wait.works.length > 0 && settledWorks(tx, wait) >= wait.need) endWait(tx, wait, "settled");
+  }
+  const open = tx.store.openWaitsOf(run.threadId).length + tx.store.openRequestsOf(run.threadId).length;
+  if (open === 0) tx.effects.resume.add(run.threadId);
+}
+
+/** Accepted and not settled: its stored steps stay, an open call is closed with "outcome unknown" (RUN-2). */
+function loseRun(tx: Transaction, run: RunRecord): void {
+  const agent = tx.agent(run.threadId);
+  appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "outcome unknown: the runtime was stopped"));
+  const retried = agent.config.onLostRun === "retry" ? retryable(tx, run) : [];
+  settleRun(tx, run.id, {
+    status: "interrupted",
+    reason: "runtime_lost",
+    text: run.text,
+    keep: new Set(retried),
+  });
+  if (retried.length > 0) retryNotice(tx, run, retried);
+}
+
+function retryable(tx: Transaction, run: RunRecord): WorkId[] {
+  return run.serves.filter((id) => {
+    const work = must(tx.store.work(id), "work", id);
+    return work.state !== "ended" && work.lostRuns + 1 < ATTEMPTS;
+  });
+}
+
+/** The works stay open and get, in this commit, one trigger-turn notice that serves them all. */
+function retryNotice(tx: Transaction, run: RunRecord, works: readonly WorkId[]): void {
+  for (const id of works) {
+    const work = must(tx.store.work(id), "work", id);
+    tx.store.putWork({ ...work, state: "queued", servedBy: null, lostRuns: work.lostRuns + 1 });
+  }
+  const agent = tx.agent(run.threadId);
+  const notice = deliver(tx, agent, {
+    author: { kind: "runtime" },
+    kind: "notice",
+    authority: "runtime",
+    trigger: true,
+    text: "The previous run was lost because the runtime stopped. Its steps up to then are above; what it had begun beyond them may or may not have happened. Go on with the task.",
+    overLimit: true,
+  });
+  for (const id of works) {
+    const work = must(tx.store.work(id), "work", id);
+    tx.store.putWork({ ...work, retryMailId: notice.id });
+  }
+}
+
+function endLost(tx: Transaction, id: WorkId, run: RunRecord): void {
+  endWork(tx, id, {
+    ending: "runtime_lost",
+    text: "",
+    error: { code: "FENCED", message: `the runtime was lost ${ATTEMPTS} times before the request was accepted`, status: null },
+    runId: run.id,
+  });
+}

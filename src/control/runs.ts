@@ -1,0 +1,284 @@
+/**
+ * The transitions of a run that are not its end: reserved, accepted, stepped, suspended, resumed (RUN-1, RUN-2). Each is
+ * one plan over the store; the run loop asks for them through `run-journal`.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { InterruptedError } from "../protocol/errors.ts";
+import type { MailId, RunId, ThreadId, WorkId } from "../protocol/ids.ts";
+import type { MailRecord } from "../protocol/mail.ts";
+import { isSettled, type RunRecord } from "../protocol/run.ts";
+import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
+import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import { consume, deliverHandoff } from "../lineage/transfer.ts";
+import { renderMail } from "../mailbox/render.ts";
+import { mergeStartOptions } from "../mailbox/start-options.ts";
+import { authorName } from "./delivery.ts";
+import { markDelivered } from "./mail-states.ts";
+import { must, type Transaction } from "./transaction.ts";
+import { awaitingWorks, endWork, resultDelivered, serveWork, worksAskedBy } from "./works.ts";
+
+/** Reserves a run for the trigger-turn mail that is pending. Null when there is nothing to do any more. */
+export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | null {
+  let agent = tx.agent(threadId);
+  if (agent.state !== "open" || agent.currentRun !== null || agent.hostDriven) return null;
+  endOverservedWorks(tx, agent);
+  const triggers = tx.store
+    .unread(threadId, { limit: tx.limits.mailboxMessages * 2 })
+    .filter((mail) => mail.trigger);
+  if (triggers.length === 0) return null;
+  const merged = mergeStartOptions(triggers);
+  const id = tx.id("run");
+  const run: RunRecord = {
+    id,
+    treeId: tx.treeId,
+    threadId,
+    ordinal: agent.runs + 1,
+    status: "starting",
+    reason: null,
+    error: null,
+    causes: merged.causes,
+    woken: merged.causes.every((cause) => cause.workId === null),
+    parentRunId: merged.parentRunId,
+    rootRunId: merged.rootRunId ?? id,
+    provider: agent.config.provider,
+    model: merged.model ?? agent.config.model,
+    effort: merged.effort ?? agent.config.effort,
+    policyHash: agent.config.policyHash,
+    reservedSeq: triggers.at(-1)!.seq,
+    serves: [],
+    chain: 0,
+    steps: 0,
+    usage: NO_USAGE,
+    firstItem: agent.items,
+    waitedMs: 0,
+    waitingSince: null,
+    wrapUpOffered: false,
+    text: "",
+    reservedAt: tx.now,
+    acceptedAt: null,
+    completedAt: null,
+  };
+  tx.store.putRun(run);
+  agent = tx.putAgent(agent, { currentRun: id, runs: run.ordinal, lastActiveAt: tx.now });
+  tx.putTree({ recentRuns: [...tx.tree().recentRuns.filter((at) => at > tx.now - 60_000), tx.now] });
+  tx.emit("run.reserved", agent, { runId: id }, { ordinal: run.ordinal, causes: run.causes.map((cause) => cause.mailId) });
+  return run;
+}
+
+/** A work is served by so many runs at most, then it ends `turn_limit` (BUD-5). */
+function endOverservedWorks(tx: Transaction, agent: AgentRecord): void {
+  for (const work of tx.store.openWorksOf(agent.threadId)) {
+    if (work.runsServed < tx.limits.runsPerWork) continue;
+    endWork(tx, work.id, {
+      ending: "turn_limit",
+      text: "",
+      error: { code: "LIMIT_REACHED", message: `served by ${work.runsServed} runs`, status: null },
+    });
+  }
+}
+
+export function currentRun(tx: Transaction, runId: RunId): RunRecord {
+  const run = must(tx.store.run(runId), "run", runId);
+  if (isSettled(run)) throw new InterruptedError("RUN_INTERRUPTED", `run ${runId} is settled: ${run.status}.`);
+  return run;
+}
+
+export type NewItem = ItemBody & { readonly runId: RunId | null; readonly step: number; readonly at: number };
+
+export function appendItems(tx: Transaction, agent: AgentRecord, run: RunRecord | null, bodies: readonly ItemBody[]): { agent: AgentRecord; items: readonly TranscriptItem[] } {
+  if (bodies.length === 0) return { agent, items: [] };
+  const items = tx.store.appendItems(
+    agent.threadId,
+    agent.items,
+    bodies.map((body) => ({ ...body, runId: run?.id ?? null, step: run?.steps ?? 0, at: tx.now })),
+  );
+  return { agent: tx.putAgent(agent, { items: agent.items + items.length, lastActiveAt: tx.now }), items };
+}
+
+export interface Accepted {
+  readonly agent: AgentRecord;
+  readonly run: RunRecord;
+  readonly items: readonly TranscriptItem[];
+}
+
+/**
+ * The provider has accepted the request that contains this mail: it is `delivered`, its works are served, its transfers
+ * consumed (MBX-7, lineage C4.13). `handed` is mail that waits of this run had handed out.
+ */
+export function acceptRequest(tx: Transaction, runId: RunId, batch: readonly MailRecord[], handed: readonly MailId[]): Accepted {
+  let run = currentRun(tx, runId);
+  const agent = tx.agent(run.threadId);
+  const first = run.acceptedAt === null;
+  const bodies: ItemBody[] = [];
+  for (const mail of orderForRequest(batch)) {
+    run = takeMail(tx, run, mail.id);
+    bodies.push(itemOf(tx, mail));
+  }
+  for (const id of handed) run = takeMail(tx, run, id);
+  run = { ...run, status: "running", acceptedAt: run.acceptedAt ?? tx.now };
+  tx.store.putRun(run);
+  const appended = appendItems(tx, agent, run, bodies);
+  const next = first && appended.agent.refusals > 0 ? tx.putAgent(appended.agent, { refusals: 0 }) : appended.agent;
+  if (first) tx.emit("run.accepted", next, { runId }, { works: run.serves });
+  return { agent: next, run, items: appended.items };
+}
+
+/** Mail by `seq`, the run's user message last (lineage C4.11). */
+export function orderForRequest(batch: readonly MailRecord[]): readonly MailRecord[] {
+  return [...batch.filter((mail) => mail.kind !== "user"), ...batch.filter((mail) => mail.kind === "user")];
+}
+
+function takeMail(tx: Transaction, run: RunRecord, id: MailId): RunRecord {
+  const mail = must(tx.store.mail(id), "message", id);
+  if (mail.state !== "accepted") return run;
+  markDelivered(tx, mail, run.id);
+  let next = run;
+  for (const asked of worksAskedBy(tx, mail)) {
+    next = serveWork(tx, next, asked);
+    next = { ...next, chain: Math.max(next.chain, must(tx.store.work(asked), "work", asked).chain) };
+  }
+  if (mail.workId !== null) consumeTransfer(tx, mail, "subagent_spawn", run.id);
+  if (mail.resultOf !== null) {
+    const result = resultDelivered(tx, mail.resultOf);
+    next = { ...next, chain: Math.max(next.chain, result.chain - 1) };
+    consumeTransfer(tx, mail, "subagent_result", run.id);
+    for (const holder of result.holds) {
+      const work = must(tx.store.work(holder), "work", holder);
+      if (work.executor === run.threadId && work.state === "awaiting_children") next = serveWork(tx, next, holder);
+    }
+  }
+  return next;
+}
+
+function consumeTransfer(tx: Transaction, mail: MailRecord, type: "subagent_spawn" | "subagent_result", runId: RunId | null): void {
+  const transfer = tx.store.transferOfWork((mail.workId ?? mail.resultOf)!, type);
+  if (transfer === undefined || transfer.status === "consumed") return;
+  const moved = consume(transfer, runId === null ? { hostDriven: true } : { runId }, tx.now);
+  tx.store.putTransfer(moved);
+  const handoffId = transfer.resolution?.contextHandoffId;
+  const handoff = handoffId === undefined ? undefined : tx.store.handoff(handoffId);
+  if (handoff !== undefined) tx.store.putHandoff(deliverHandoff(handoff, runId, tx.now));
+  tx.emit("transfer.moved", tx.agent(mail.recipient), { runId, workId: mail.workId ?? mail.resultOf }, {
+    transferId: transfer.id,
+    status: "consumed",
+  });
+}
+
+/** Consumes what a host-driven root acknowledged; it has no run (lineage C1.9). */
+export function acknowledgeMail(tx: Transaction, mail: MailRecord): void {
+  markDelivered(tx, mail, null);
+  if (mail.resultOf === null) return;
+  resultDelivered(tx, mail.resultOf);
+  consumeTransfer(tx, mail, "subagent_result", null);
+}
+
+/** The transcript item of a message. */
+export function itemOf(tx: Transaction, mail: MailRecord): ItemBody {
+  if (mail.kind === "user") {
+    return { kind: "user", text: mail.content.text, mailId: mail.id, workId: mail.workId, inherited: false };
+  }
+  const author = authorName(mail.author);
+  return {
+    kind: "mail",
+    mailId: mail.id,
+    mail: mail.kind,
+    author: author as Extract<ItemBody, { kind: "mail" }>["author"],
+    recipient: mail.recipientPath,
+    workId: mail.workId,
+    resultOf: mail.resultOf,
+    text: renderMail(mail, { withWork: tx.profile.richOutputs }),
+  };
+}
+
+/** A model request has been answered: its parts and usage, stored before anything that follows from it (RUN-2). */
+export function recordStep(tx: Transaction, runId: RunId, body: Extract<ItemBody, { kind: "assistant" }>, usage: Usage): Accepted {
+  let run = currentRun(tx, runId);
+  const agent = tx.agent(run.threadId);
+  const appended = appendItems(tx, agent, run, [body]);
+  run = chargeRun(tx, { ...run, steps: run.steps + 1, text: textOf(body) || run.text }, usage);
+  const charged = tx.putAgent(appended.agent, { usage: addUsage(appended.agent.usage, usage) });
+  for (const part of body.parts) {
+    if (part.type === "request") openRequest(tx, charged, run, part);
+    if (part.type === "tool_call") tx.emit("tool.called", charged, { runId }, { callId: part.callId, tool: part.name });
+  }
+  tx.emit("run.step", charged, { runId }, { step: run.steps, phase: body.phase, tokens: usage.inputTokens + usage.outputTokens });
+  return { agent: tx.agent(run.threadId), run, items: appended.items };
+}
+
+/** Usage is stored at the run and with each work it serves, and derived upwards from there (BUD-4). */
+export function chargeRun(tx: Transaction, run: RunRecord, usage: Usage): RunRecord {
+  const next = { ...run, usage: addUsage(run.usage, usage) };
+  tx.store.putRun(next);
+  for (const id of run.serves) {
+    const work = must(tx.store.work(id), "work", id);
+    if (work.state !== "ended") tx.store.putWork({ ...work, usage: addUsage(work.usage, usage) });
+  }
+  tx.effects.spent.add(run.threadId);
+  return next;
+}
+
+function openRequest(
+  tx: Transaction,
+  agent: AgentRecord,
+  run: RunRecord,
+  part: { readonly callId: string; readonly requestId: `req_${string}`; readonly kind: "question" | "approval"; readonly text: string },
+): void {
+  tx.store.putRequest({
+    id: part.requestId,
+    treeId: tx.treeId,
+    threadId: agent.threadId,
+    runId: run.id,
+    callId: part.callId,
+    kind: part.kind,
+    text: part.text,
+    status: "pending",
+    answer: null,
+    createdAt: tx.now,
+    answeredAt: null,
+  });
+  tx.putAgent(agent, { openRequests: agent.openRequests + 1 });
+  tx.emit("request.opened", agent, { runId: run.id }, { requestId: part.requestId, kind: part.kind });
+}
+
+export function textOf(body: Extract<ItemBody, { kind: "assistant" }>): string {
+  return body.parts
+    .filter((part) => part.type === "text")
+    .map((part) => part.text)
+    .join("");
+}
+
+/** Only waits or questions are open: the run gives its permit back. False when they have all ended meanwhile. */
+export function suspendRun(tx: Transaction, runId: RunId): RunRecord | null {
+  const run = currentRun(tx, runId);
+  const open = tx.store.openWaitsOf(run.threadId).length + tx.store.openRequestsOf(run.threadId).length;
+  if (open === 0) return null;
+  const next: RunRecord = { ...run, status: "waiting", waitingSince: tx.now };
+  tx.store.putRun(next);
+  tx.emit("run.waiting", tx.agent(run.threadId), { runId });
+  return next;
+}
+
+/** The run goes on after its waits; the time in them does not count for its wall clock (RUN-3). */
+export function resumeRun(tx: Transaction, runId: RunId): RunRecord {
+  const run = currentRun(tx, runId);
+  if (run.status !== "waiting") return run;
+  const next: RunRecord = {
+    ...run,
+    status: "running",
+    waitingSince: null,
+    waitedMs: run.waitedMs + (tx.now - (run.waitingSince ?? tx.now)),
+  };
+  tx.store.putRun(next);
+  tx.emit("run.resumed", tx.agent(run.threadId), { runId });
+  return next;
+}
+
+/** Works for which a run was started: those its causes ask for, or, for a woken run, those that await (MBX-15). */
+export function worksOfStart(tx: Transaction, run: RunRecord): readonly WorkId[] {
+  const asked = run.causes.flatMap((cause) => {
+    const mail = tx.store.mail(cause.mailId);
+    return mail === undefined ? [] : worksAskedBy(tx, mail);
+  });
+  if (asked.length > 0) return asked;
+  return awaitingWorks(tx, tx.agent(run.threadId)).map((work) => work.id);
+}

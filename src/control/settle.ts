@@ -1,0 +1,200 @@
+/**
+ * The end of a run: one commit with the works it served, their results, the mail it took, the wakes that were held for
+ * it, and the events (design, "How a message travels").
+ *
+ * - E1 A served work waits (`awaiting_children`) only when the run ended `completed` (WRK-4).
+ * - E2 Undelivered results turn into trigger-turn mail here and nowhere else (WAI-1), with the recipient's last outcome
+ *   already written.
+ * - E3 A run that was never accepted ends the works it was started for and dead-letters their requests (MBX-15, MBX-16).
+ */
+import type { AgentRecord, LastOutcome } from "../protocol/agent.ts";
+import type { RunId, WorkId } from "../protocol/ids.ts";
+import { isSettled, type RunReason, type RunRecord, type RunStatus } from "../protocol/run.ts";
+import type { WorkEnding } from "../protocol/work.ts";
+import { headBytes } from "../platform/text.ts";
+import { deliver } from "./delivery.ts";
+import { deadLetter, markSettled, setTrigger } from "./mail-states.ts";
+import { closeRequests } from "./requests.ts";
+import { turnResults } from "./results.ts";
+import { worksOfStart } from "./runs.ts";
+import { must, type Transaction } from "./transaction.ts";
+import { breakCycles } from "./wait-cycle.ts";
+import { abortWaits } from "./wait-ends.ts";
+import { awaitingWorks, endWork, type Ending, type Quiet } from "./works.ts";
+
+type PerWork = Pick<Ending, "ending"> & Partial<Pick<Ending, "value" | "error">>;
+
+export interface Settlement {
+  readonly status: Extract<RunStatus, "completed" | "failed" | "interrupted" | "cancelled">;
+  readonly reason: RunReason;
+  readonly text: string;
+  readonly error?: RunRecord["error"];
+  readonly salvage?: readonly string[];
+  /** How one served work ends, where it differs from the rest (a schema, say). */
+  readonly perWork?: (work: WorkId) => PerWork | undefined;
+  /** Who is not woken by what this ends. */
+  readonly quiet?: Quiet;
+  /** Works that stay open although the run is lost (`onLostRun: retry`). */
+  readonly keep?: ReadonlySet<WorkId>;
+  /** The provider refused the request for good before it was accepted (MBX-15). */
+  readonly refused?: boolean;
+}
+
+/** Settles a run from the store. A settled run stays as it is. */
+export function settleRun(tx: Transaction, runId: RunId, settlement: Settlement): RunRecord {
+  const run = must(tx.store.run(runId), "run", runId);
+  if (isSettled(run)) return run;
+  const settled = writeSettled(tx, run, settlement);
+  const outcome = lastOutcomeOf(tx, settled, settlement.text);
+  abortWaits(tx, run.threadId, run.id);
+  closeRequests(tx, run.threadId, run.id);
+  let agent = tx.agent(run.threadId);
+  agent = tx.putAgent(agent, {
+    currentRun: null,
+    // A run that was voided before acceptance says nothing about the agent.
+    lastOutcome: settlement.reason === "not_accepted" ? agent.lastOutcome : outcome,
+    lastActiveAt: tx.now,
+    refusals: settlement.refused === true ? agent.refusals + 1 : agent.refusals,
+  });
+  for (const mail of tx.store.mailOfRun(run.id, "delivered")) markSettled(tx, mail);
+  tx.emit("run.settled", agent, { runId }, {
+    status: settled.status,
+    reason: settled.reason,
+    steps: settled.steps,
+    ...(settled.error === null ? {} : { error: settled.error }),
+  });
+  if (run.acceptedAt === null && settlement.reason !== "not_accepted") endUnaccepted(tx, settled, settlement);
+  const awaiting = endServed(tx, settled, settlement);
+  if ((settlement.quiet ?? false) === false) turnResults(tx, tx.agent(run.threadId));
+  if (tx.profile.results === "per_run") sendRunResult(tx, tx.agent(run.threadId), settled, settlement);
+  if (tx.store.mailbox(run.threadId).triggers > 0) tx.effects.wake.add(run.threadId);
+  tx.effects.settled.push({ threadId: run.threadId, runId });
+  for (const work of awaiting) breakCycles(tx, work);
+  return settled;
+}
+
+function writeSettled(tx: Transaction, run: RunRecord, settlement: Settlement): RunRecord {
+  const waited = run.waitingSince === null ? 0 : tx.now - run.waitingSince;
+  const settled: RunRecord = {
+    ...run,
+    status: settlement.status,
+    reason: settlement.reason,
+    error: settlement.error ?? null,
+    text: settlement.text || run.text,
+    waitedMs: run.waitedMs + waited,
+    waitingSince: null,
+    completedAt: tx.now,
+  };
+  tx.store.putRun(settled);
+  return settled;
+}
+
+function lastOutcomeOf(tx: Transaction, run: RunRecord, text: string): LastOutcome {
+  const shown = run.error === null ? text : `${run.error.code}: ${run.error.message}`;
+  const limit = tx.profile.boundedResults ? tx.limits.artifactHeadBytes : Number.MAX_SAFE_INTEGER;
+  return {
+    runId: run.id,
+    status: run.status as LastOutcome["status"],
+    reason: run.reason,
+    text: headBytes(shown, limit),
+    at: tx.now,
+  };
+}
+
+/** Ends or suspends the works of a run; answers those that now await. */
+function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): WorkId[] {
+  const awaiting: WorkId[] = [];
+  const ending = endingOf(settlement);
+  const shared = run.serves.length > 1;
+  // The ones that are interrupted with a run are also those that only wait for others (INT-8).
+  const alsoAwaiting = run.status === "interrupted" && run.reason === "interrupted";
+  const ids = alsoAwaiting
+    ? [...new Set([...run.serves, ...awaitingWorks(tx, tx.agent(run.threadId)).map((work) => work.id)])]
+    : run.serves;
+  for (const id of ids) {
+    const work = must(tx.store.work(id), "work", id);
+    if (work.state === "ended" || settlement.keep?.has(id) === true) continue;
+    const own = settlement.perWork?.(id);
+    if (run.status === "completed" && own === undefined && work.openUnder > 0) {
+      tx.store.putWork({ ...work, state: "awaiting_children", servedBy: null });
+      tx.emit("work.awaiting", tx.agent(work.executor), { workId: id, runId: run.id }, { openUnder: work.openUnder });
+      awaiting.push(id);
+      continue;
+    }
+    endWork(tx, id, {
+      ending,
+      text: run.text,
+      error: settlement.error ?? null,
+      shared,
+      runId: run.id,
+      salvage: salvageOf(tx, run, settlement),
+      quiet: settlement.quiet ?? false,
+      ...own,
+    });
+  }
+  return awaiting;
+}
+
+function salvageOf(tx: Transaction, run: RunRecord, settlement: Settlement): Ending["salvage"] {
+  const wanted = tx.profile.salvage && (run.text === "" || run.status !== "completed");
+  return wanted && settlement.salvage !== undefined ? { lastSteps: settlement.salvage } : null;
+}
+
+/** Words of WRK-10, from run to work. */
+function endingOf(settlement: Settlement): WorkEnding {
+  switch (settlement.reason) {
+    case "not_accepted":
+    case "closed":
+      return "cancelled";
+    case "not_delivered":
+    case "provider_refused":
+      return "provider_error";
+    case "completed":
+      return settlement.text === "" ? "empty_result" : "completed";
+    default:
+      return settlement.reason;
+  }
+}
+
+function endUnaccepted(tx: Transaction, run: RunRecord, settlement: Settlement): void {
+  const failed = settlement.status === "failed" && settlement.reason === "provider_error";
+  for (const id of worksOfStart(tx, run)) {
+    const work = tx.store.work(id);
+    if (work === undefined || work.state === "ended") continue;
+    const request = tx.store.mail(work.requestMailId);
+    if (failed && request?.state === "accepted") deadLetter(tx, request, "not_delivered");
+    endWork(tx, id, {
+      ending: endingOf(settlement),
+      text: "",
+      error: settlement.error ?? null,
+      runId: run.id,
+      quiet: settlement.quiet ?? false,
+    });
+  }
+  // What was drained into the request is accepted again, as queue-only mail.
+  for (const mail of tx.store.unread(run.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+    if (mail.seq <= run.reservedSeq && mail.workId === null) setTrigger(tx, mail, false);
+  }
+}
+
+/** One final answer per settled run, to the path parent; none for interrupted ones (WRK-5, `codex`). */
+function sendRunResult(tx: Transaction, agent: AgentRecord, run: RunRecord, settlement: Settlement): void {
+  if (agent.parent === null || run.status === "interrupted" || run.reason === "not_accepted") return;
+  const parent = tx.agent(agent.parent);
+  if (parent.state !== "open") return;
+  const text =
+    settlement.error === undefined || settlement.error === null
+      ? settlement.text
+      : `${headBytes(`${settlement.error.code}: ${settlement.error.message}`, ERROR_BYTES)}\nThe agent is still there and can be given another task.`;
+  deliver(tx, parent, {
+    author: { kind: "agent", threadId: agent.threadId, path: agent.path },
+    kind: "final_answer",
+    authority: "agent",
+    trigger: false,
+    text,
+    overLimit: true,
+  });
+}
+
+/** About 900 tokens (agents.md 54). */
+const ERROR_BYTES = 3600;

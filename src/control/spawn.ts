@@ -1,0 +1,302 @@
+/**
+ * Spawning: thread, edge, work, `subagent_spawn` transfer and first mail are one commit (SPN-2). Checks stand in the order
+ * of agents.md 17: fork mode, message, model and effort, role, task name, capacity, duplicate path.
+ */
+import { childPath, parseTaskName } from "../protocol/agent-path.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { Caller } from "../protocol/tool.ts";
+import { NO_USAGE } from "../protocol/usage.ts";
+import type { Wake, WorkRecord } from "../protocol/work.ts";
+import { type ForkTurns, parseForkTurns, projectHistory } from "../lineage/project-history.ts";
+import { readyHandoff, resolvePortable, spawnTransfer } from "../lineage/transfer.ts";
+import { requireText } from "../platform/text.ts";
+import { actingAs, type Acting } from "./caller.ts";
+import { deliver } from "./delivery.ts";
+import { requireQueueRoom, requireSpawnLimits } from "./limits.ts";
+import { resolveTarget } from "./resolve-target.ts";
+import { appendItems } from "./runs.ts";
+import type { ConfigRequest, Transaction } from "./transaction.ts";
+import { activity } from "./activity.ts";
+import { createWork } from "./works.ts";
+
+export interface SpawnInput {
+  /** The parent, when a user or the library spawns; an agent spawns below itself. */
+  readonly parent?: string | undefined;
+  readonly taskName: string;
+  readonly message: string;
+  /** `none`, `all` or a number, as text; omitted is `all`. */
+  readonly forkTurns?: string | undefined;
+  readonly asked: ConfigRequest["asked"];
+  readonly wake?: Wake | undefined;
+  readonly detached?: boolean | undefined;
+  /** Path or id of the agent that is to get the result; default: who asks. */
+  readonly replyTo?: string | undefined;
+  readonly outputSchema?: JsonObject | null | undefined;
+  readonly acceptance?: string | null | undefined;
+  readonly trace?: string | null | undefined;
+}
+
+export interface Spawned {
+  readonly agent: AgentRecord;
+  readonly work: WorkRecord;
+}
+
+/** What can be said against a spawn before capacity is looked at. Used alone by `admission: reject`, and by `spawn`. */
+export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput) {
+  const fork = parseForkTurns(input.forkTurns);
+  requireMessage(tx, input.message);
+  const acting = actingAs(tx, caller);
+  const parent = acting.agent ?? resolveTarget(tx.store, tx.treeId, "/root", input.parent ?? "/root");
+  const config = tx.context.resolveConfig({
+    parent: {
+      ...parent.config,
+      model: acting.run?.model ?? parent.config.model,
+      effort: acting.run?.effort ?? parent.config.effort,
+    },
+    asked: input.asked,
+    above: configsAbove(tx, parent),
+  });
+  const name = parseTaskName(input.taskName);
+  return { fork, acting, parent, config, path: childPath(parent.path, name) };
+}
+
+export function spawn(tx: Transaction, caller: Caller, input: SpawnInput, admitted: boolean): Spawned {
+  const { fork, acting, parent, config, path } = checkSpawn(tx, caller, input);
+  if (parent.state !== "open") {
+    throw new RejectedError("AGENT_CLOSED", `agent ${parent.path} is ${parent.state} and cannot have new children.`, {
+      path: parent.path,
+      state: parent.state,
+    });
+  }
+  requireSpawnLimits(tx, parent, path);
+  if (!admitted) requireQueueRoom(tx);
+  if (tx.store.agentAt(tx.treeId, path) !== undefined) {
+    throw new RejectedError("AGENT_EXISTS", `an agent is already at ${path}; choose another task name or follow up.`, { path });
+  }
+  let child = putChild(tx, acting, parent, path, config);
+  const work = requestWork(tx, acting, child, input, "new_task");
+  child = inheritHistory(tx, acting, parent, child, fork, work);
+  activity(tx, acting, "started", child, work);
+  return { agent: child, work };
+}
+
+/** The child's first items and the transfer that says where they come from (SPN-5, lineage C8.3). */
+function inheritHistory(
+  tx: Transaction,
+  acting: Acting,
+  parent: AgentRecord,
+  child: AgentRecord,
+  turns: ForkTurns,
+  work: WorkRecord,
+): AgentRecord {
+  const history = turns === "none" ? null : parentHistory(tx, acting, parent, child, turns);
+  const carries = history !== null && history.items.length > 0;
+  const pending = spawnTransfer({
+    id: tx.id("xfr"),
+    treeId: tx.treeId,
+    workId: work.id,
+    source: parent.threadId,
+    target: child.threadId,
+    sourcePoint: { threadId: parent.threadId, runId: acting.run?.id ?? null, items: parent.items, cut: "inclusive" },
+    sourceProvider: parent.config.provider,
+    targetProvider: child.config.provider,
+    at: tx.now,
+    turns,
+    carries,
+    createdBy: acting.agent === null ? "user" : "agent",
+  });
+  let transfer = pending;
+  if (carries) {
+    const handoff = readyHandoff({
+      id: tx.id("hnd"),
+      transfer: pending,
+      text: history.text,
+      coveredRanges: history.coveredRanges,
+      redact: tx.context.redact,
+      at: tx.now,
+    });
+    tx.store.putHandoff(handoff);
+    transfer = resolvePortable(pending, handoff.id, tx.now);
+  }
+  tx.store.putTransfer(transfer);
+  tx.emit("transfer.created", child, { workId: work.id, runId: acting.run?.id ?? null }, {
+    transferId: transfer.id,
+    type: transfer.type,
+    context: transfer.note,
+  });
+  return carries ? appendItems(tx, child, null, history.items).agent : child;
+}
+
+function parentHistory(tx: Transaction, acting: Acting, parent: AgentRecord, child: AgentRecord, turns: ForkTurns) {
+  const items = tx.store.items(parent.threadId, 0, parent.items);
+  const runs: RunRecord[] = [];
+  for (let after: string | null = null; ; ) {
+    const page = tx.store.runsOf(parent.threadId, { limit: 500, after });
+    runs.push(...page.rows);
+    after = page.next;
+    if (after === null) break;
+  }
+  // The step that makes the call is the newest assistant item; nothing of it goes along.
+  const call = acting.run === null ? -1 : items.findLastIndex((item) => item.kind === "assistant" && item.runId === acting.run?.id);
+  return projectHistory({
+    items,
+    before: call === -1 ? parent.items : call,
+    runs,
+    currentRun: acting.run?.id ?? null,
+    turns,
+    parent: parent.path,
+    redact: tx.context.redact,
+    toOtherProvider: parent.config.provider !== child.config.provider,
+  });
+}
+
+function configsAbove(tx: Transaction, parent: AgentRecord): AgentRecord["config"][] {
+  const configs: AgentRecord["config"][] = [];
+  for (let agent: AgentRecord | undefined = parent; agent !== undefined; ) {
+    configs.push(agent.config);
+    agent = agent.parent === null ? undefined : tx.store.agent(agent.parent);
+  }
+  return configs;
+}
+
+function putChild(
+  tx: Transaction,
+  acting: Acting,
+  parent: AgentRecord,
+  path: AgentRecord["path"],
+  config: AgentRecord["config"],
+): AgentRecord {
+  const threadId = tx.id("thread");
+  const child: AgentRecord = {
+    threadId,
+    treeId: tx.treeId,
+    path,
+    parent: parent.threadId,
+    depth: parent.depth + 1,
+    state: "open",
+    revision: 1,
+    config,
+    hostDriven: false,
+    tokenDigest: tx.context.mintTokenDigest(threadId),
+    createdAt: tx.now,
+    createdBy: acting.agent === null ? "user" : "agent",
+    bornInRun: acting.run?.id ?? null,
+    currentRun: null,
+    runs: 0,
+    items: 0,
+    children: 0,
+    lastOutcome: null,
+    lastActiveAt: tx.now,
+    openRequests: 0,
+    refusals: 0,
+    loadFailures: 0,
+    usage: NO_USAGE,
+    sentModeHint: null,
+  };
+  tx.store.putAgent(child);
+  tx.putAgent(tx.agent(parent.threadId), { children: parent.children + 1 });
+  const tree = tx.tree();
+  tx.putTree({
+    agents: tree.agents + 1,
+    recentSpawns: [...tree.recentSpawns.filter((at) => at > tx.now - 60_000), tx.now],
+  });
+  tx.emit("agent.spawned", child, { runId: acting.run?.id ?? null }, {
+    parent: parent.path,
+    provider: config.provider,
+    model: config.model,
+    role: config.role,
+    adjustments: config.adjustments.map((adjustment) => ({ ...adjustment })),
+  });
+  return child;
+}
+
+export interface RequestInput {
+  readonly message: string;
+  readonly wake?: Wake | undefined;
+  readonly detached?: boolean | undefined;
+  readonly replyTo?: string | undefined;
+  readonly outputSchema?: JsonObject | null | undefined;
+  readonly acceptance?: string | null | undefined;
+  readonly trace?: string | null | undefined;
+  readonly model?: string | undefined;
+  readonly effort?: string | undefined;
+}
+
+/** A work and the trigger-turn mail that asks for it. */
+export function requestWork(
+  tx: Transaction,
+  acting: Acting,
+  executor: AgentRecord,
+  input: RequestInput,
+  kind: "new_task" | "user",
+  options: { readonly steer?: boolean; readonly nextRun?: boolean } = {},
+): WorkRecord {
+  const replyTo =
+    input.replyTo === undefined
+      ? acting.replyTo
+      : replyAgent(resolveTarget(tx.store, tx.treeId, acting.agent?.path ?? "/root", input.replyTo));
+  const mailId = tx.id("msg");
+  const work = createWork(
+    tx,
+    {
+      requester: acting.requester,
+      executor,
+      origin: acting.run,
+      replyTo,
+      objective: input.message,
+      wake: input.wake,
+      detached: input.detached,
+      outputSchema: tx.profile.outputSchemas ? input.outputSchema : null,
+      acceptance: input.acceptance,
+      trace: input.trace,
+    },
+    mailId,
+  );
+  deliver(tx, executor, {
+    id: mailId,
+    author: acting.author,
+    kind,
+    authority: kind === "user" ? "user" : "agent",
+    trigger: true,
+    text: withNotes(input),
+    workId: work.id,
+    steer: options.steer ?? false,
+    nextRun: options.nextRun ?? false,
+    start: startOptions(acting.run, input),
+  });
+  return work;
+}
+
+function replyAgent(agent: AgentRecord) {
+  return { kind: "agent", threadId: agent.threadId, path: agent.path } as const;
+}
+
+function startOptions(run: RunRecord | null, input: RequestInput) {
+  return {
+    parentRunId: run?.id ?? null,
+    rootRunId: run?.rootRunId ?? null,
+    ...(input.model === undefined ? {} : { model: input.model }),
+    ...(input.effort === undefined ? {} : { effort: input.effort }),
+  };
+}
+
+/** The request as the executor reads it, with what the result has to satisfy. */
+function withNotes(input: RequestInput): string {
+  const notes: string[] = [input.message];
+  if (typeof input.acceptance === "string" && input.acceptance !== "") notes.push(`Acceptance: ${input.acceptance}`);
+  if (input.outputSchema !== null && input.outputSchema !== undefined) {
+    notes.push(`Answer with JSON alone that satisfies this JSON Schema: ${JSON.stringify(input.outputSchema)}`);
+  }
+  return notes.join("\n\n");
+}
+
+/** @throws RejectedError `INVALID_ARGUMENT` for blank, oversized or malformed text (agents.md 12). */
+export function requireMessage(tx: Transaction, message: string): void {
+  if (message.trim() === "") {
+    throw new RejectedError("INVALID_ARGUMENT", "message is blank; say what is wanted.", { argument: "message" });
+  }
+  requireText("message", message, tx.limits.messageBytes);
+}

@@ -1,0 +1,154 @@
+/**
+ * One transition of a tree: a plan over the store together with what memory must do once it is durable.
+ *
+ * - T1 A plan only writes through the transaction. What memory must do is collected in `effects` and applied in one
+ *   synchronous block after the commit (design, "the store is the truth").
+ * - T2 Every state change writes its event in the same commit (OBS-1).
+ */
+import type { AgentConfig, AgentRecord, TreeRecord } from "../protocol/agent.ts";
+import { InvariantError, RejectedError } from "../protocol/errors.ts";
+import type { EventDraft, EventType, RuntimeEvent } from "../protocol/events.ts";
+import type { IdPrefix, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { Limits } from "../protocol/limits.ts";
+import type { Profile } from "../protocol/profile.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { Redact } from "../platform/redact.ts";
+import type { ResolveInput } from "../policy/resolve-config.ts";
+import type { StoreTx } from "../store/port.ts";
+
+export interface Effects {
+  /** Agents that have trigger-turn mail and no run. */
+  readonly wake: Set<ThreadId>;
+  /** Agents whose waits have all ended, or whose question was answered. */
+  readonly resume: Set<ThreadId>;
+  /** Runs that were settled from the store and whose drive must end. */
+  readonly stop: { readonly threadId: ThreadId; readonly runId: RunId; readonly why: string }[];
+  readonly settled: { readonly threadId: ThreadId; readonly runId: RunId }[];
+  readonly closed: ThreadId[];
+  readonly worksEnded: WorkId[];
+  /** Unread mail arrived for these agents; host-driven waiters look again. */
+  readonly mail: Set<ThreadId>;
+  readonly events: RuntimeEvent[];
+  /** A deadline may have become the earliest. */
+  deadlines: boolean;
+  /** Budgets or rates may have changed. */
+  readonly spent: Set<ThreadId>;
+}
+
+/** What a plan needs to know of its tree beside the store. */
+export interface PlanContext {
+  readonly treeId: TreeId;
+  readonly profile: Profile;
+  readonly limits: Limits;
+  readonly ids: Ids;
+  /** The first request of this run has been composed (WAI-1). */
+  composed(run: RunId): boolean;
+  /** The adapter of a provider can park an open wait (RES-2). */
+  parksWaits(provider: string): boolean;
+  contextWindow(agent: AgentRecord): number;
+  /** A permit is free for one more running child of this agent's tree. */
+  permitFree(): boolean;
+  /** Resolves the effective configuration of a child (SPN-7, POL-1). @throws RejectedError in the order of agents.md 17. */
+  resolveConfig(request: ConfigRequest): AgentConfig;
+  /** Where an agent stands in the queue, 1 for the next. */
+  position(threadId: ThreadId): number;
+  readonly redact: Redact;
+  /** Digest of a freshly minted agent token; the token itself is only known to the runtime. */
+  mintTokenDigest(threadId: ThreadId): string;
+}
+
+/** What a spawn asks for, and the step of the parent it is asked from. */
+export interface ConfigRequest {
+  /** With the model and effort of its current step. */
+  readonly parent: AgentConfig;
+  readonly asked: ResolveInput["asked"];
+  /** Effects and budgets of the parent and of each agent above it. */
+  readonly above: readonly AgentConfig[];
+}
+
+export class Transaction {
+  readonly store: StoreTx;
+  readonly context: PlanContext;
+  readonly now: number;
+  readonly effects: Effects = {
+    wake: new Set(),
+    resume: new Set(),
+    stop: [],
+    settled: [],
+    closed: [],
+    worksEnded: [],
+    mail: new Set(),
+    events: [],
+    deadlines: false,
+    spent: new Set(),
+  };
+
+  constructor(store: StoreTx, context: PlanContext) {
+    this.store = store;
+    this.context = context;
+    this.now = store.now();
+  }
+
+  get treeId(): TreeId {
+    return this.context.treeId;
+  }
+
+  get limits(): Limits {
+    return this.context.limits;
+  }
+
+  get profile(): Profile {
+    return this.context.profile;
+  }
+
+  id<P extends IdPrefix>(prefix: P): `${P}_${string}` {
+    return this.context.ids.mint(prefix);
+  }
+
+  tree(): TreeRecord {
+    return must(this.store.tree(this.treeId), "tree", this.treeId);
+  }
+
+  agent(id: ThreadId): AgentRecord {
+    const agent = must(this.store.agent(id), "agent", id);
+    if (agent.treeId !== this.treeId) {
+      throw new RejectedError("AGENT_NOT_FOUND", `agent ${id} is not in this tree; list the agents of this tree.`, { id });
+    }
+    return agent;
+  }
+
+  /** Writes an agent's record with the next revision and returns it. */
+  putAgent(agent: AgentRecord, change: Partial<AgentRecord>): AgentRecord {
+    const next: AgentRecord = { ...agent, ...change, revision: agent.revision + 1 };
+    this.store.putAgent(next);
+    return next;
+  }
+
+  putTree(change: Partial<TreeRecord>): void {
+    const tree = this.tree();
+    this.store.putTree({ ...tree, ...change, revision: tree.revision + 1 });
+  }
+
+  emit(
+    type: EventType,
+    agent: Pick<AgentRecord, "path" | "threadId"> | null,
+    about: { readonly runId?: RunId | null; readonly workId?: WorkId | null } = {},
+    data: JsonObject = {},
+  ): void {
+    const draft: EventDraft = {
+      type,
+      path: agent?.path ?? null,
+      threadId: agent?.threadId ?? null,
+      runId: about.runId ?? null,
+      workId: about.workId ?? null,
+      data,
+    };
+    this.effects.events.push(this.store.appendEvent(this.treeId, this.id("evt"), this.now, draft));
+  }
+}
+
+export function must<T>(value: T | undefined, what: string, id: string): T {
+  if (value === undefined) throw new InvariantError(`${what} ${id} is not in the store`, { id });
+  return value;
+}

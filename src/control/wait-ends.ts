@@ -1,0 +1,60 @@
+/**
+ * What ends an open wait: mail, the end of a work, time, an abort. All of it happens in the commit that causes it, so a
+ * wait can neither miss an end nor see it twice (WAI-3, WAI-4).
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { MailRecord } from "../protocol/mail.ts";
+import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
+import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
+import type { Transaction } from "./transaction.ts";
+
+export function endWait(tx: Transaction, wait: WaitRecord, end: WaitEnd, loop: readonly string[] | null = null): void {
+  tx.store.putWait({ ...wait, end, endedAt: tx.now, loop });
+  const agent = tx.agent(wait.threadId);
+  tx.emit("wait.ended", agent, { runId: wait.runId }, { waitId: wait.id, end });
+  // The next request needs every result of the step, so the run goes on when its last wait has ended.
+  if (tx.store.openWaitsOf(wait.threadId).length === 0) tx.effects.resume.add(wait.threadId);
+}
+
+/** Mail that reaches a waiter (WAI-3). */
+export function endWaitsForMail(tx: Transaction, recipient: AgentRecord, mail: MailRecord): void {
+  for (const wait of tx.store.openWaitsOf(recipient.threadId)) {
+    const end = endForMail(wait, mail);
+    if (end !== null) endWait(tx, wait, end);
+  }
+}
+
+export function endForMail(wait: WaitRecord, mail: MailRecord): WaitEnd | null {
+  if (mail.seq <= wait.sinceSeq) return null;
+  const input = mail.authority === "user";
+  if (wait.works.length === 0) return input ? "new_input" : "activity";
+  // The result of an awaited work is what the wait is for; it is judged when the work ends.
+  if (mail.resultOf !== null && wait.works.includes(mail.resultOf)) return null;
+  if (input || mail.trigger) return "new_input";
+  return mail.author.kind === "agent" && wait.agents.includes(mail.author.threadId) ? "new_input" : null;
+}
+
+/** The end of a work counts for every wait on it. */
+export function endWaitsOnWork(tx: Transaction, work: WorkId): void {
+  for (const wait of tx.store.openWaitsOn(work)) {
+    if (settledWorks(tx, wait) >= wait.need) endWait(tx, wait, "settled");
+  }
+}
+
+export function settledWorks(tx: Transaction, wait: Pick<WaitRecord, "works">): number {
+  return wait.works.filter((id) => tx.store.work(id)?.state === "ended").length;
+}
+
+export function endDueWaits(tx: Transaction): void {
+  for (const wait of tx.store.dueWaits(tx.treeId, tx.now)) endWait(tx, wait, "timed_out");
+  tx.effects.deadlines = true;
+}
+
+/** A run that settles takes its open waits with it. */
+export function abortWaits(tx: Transaction, threadId: ThreadId, runId: RunId): void {
+  for (const wait of tx.store.openWaitsOf(threadId)) {
+    if (wait.runId !== runId) continue;
+    tx.store.putWait({ ...wait, end: "aborted", endedAt: tx.now });
+    tx.emit("wait.ended", tx.agent(threadId), { runId }, { waitId: wait.id, end: "aborted" });
+  }
+}

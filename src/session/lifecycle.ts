@@ -1,0 +1,126 @@
+/**
+ * The lifecycle of a session (runtime.md, "Words of state"). One flat xstate machine is the source; its transition
+ * table is derived once at load and sessions use the table. What is done at a transition stands beside the call, not in
+ * the machine.
+ *
+ * - L1 No guards, no delayed and no `always` transitions: a pair of state and event has one answer.
+ * - L2 An absent entry is an `ILLEGAL_TRANSITION`, a bug and never a refusal.
+ * - L3 With `inspect`, loaded sessions run as real actors of the same machine; a test holds both equal.
+ */
+import { createActor, createMachine, getNextTransitions, type InspectionEvent, type Observer } from "xstate";
+import { InvariantError } from "../protocol/errors.ts";
+
+export const LIFECYCLE_STATES = [
+  "unloaded",
+  "loading",
+  "idle",
+  "reserved",
+  "running",
+  "waiting",
+  "interrupting",
+  "unloading",
+  "closed",
+] as const;
+export type LifecycleState = (typeof LIFECYCLE_STATES)[number];
+
+export const LIFECYCLE_EVENTS = [
+  "LOAD",
+  "LOADED",
+  "LOAD_FAILED",
+  "RESERVE",
+  "ACCEPT",
+  "WAIT",
+  "RESUME",
+  "SETTLE",
+  "INTERRUPT",
+  "DRAINED",
+  "UNLOAD",
+  "KEEP",
+  "UNLOADED",
+  "CLOSE",
+] as const;
+export type LifecycleEvent = (typeof LIFECYCLE_EVENTS)[number];
+
+export const lifecycleMachine = createMachine({
+  id: "session",
+  types: {} as { events: { type: LifecycleEvent } },
+  initial: "unloaded",
+  states: {
+    unloaded: { on: { LOAD: "loading", CLOSE: "closed" } },
+    loading: { on: { LOADED: "idle", LOAD_FAILED: "unloaded", CLOSE: "closed" } },
+    idle: { on: { RESERVE: "reserved", WAIT: "waiting", UNLOAD: "unloading", CLOSE: "closed" } },
+    reserved: { on: { ACCEPT: "running", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" } },
+    running: { on: { WAIT: "waiting", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" } },
+    waiting: { on: { RESUME: "running", SETTLE: "idle", INTERRUPT: "interrupting", UNLOAD: "unloading", CLOSE: "closed" } },
+    // Settled in the store; what ignores the abort signal has the grace time to end.
+    interrupting: { on: { DRAINED: "idle", CLOSE: "closed" } },
+    unloading: { on: { UNLOADED: "unloaded", KEEP: "idle", WAIT: "waiting", CLOSE: "closed" } },
+    closed: {},
+  },
+});
+
+type Table = Readonly<Record<LifecycleState, Readonly<Partial<Record<LifecycleEvent, LifecycleState>>>>>;
+
+/** Walks the machine once and writes down where every event leads. */
+function deriveTable(): Table {
+  const table = {} as Record<LifecycleState, Partial<Record<LifecycleEvent, LifecycleState>>>;
+  for (const state of LIFECYCLE_STATES) {
+    const snapshot = lifecycleMachine.resolveState({ value: state });
+    const row: Partial<Record<LifecycleEvent, LifecycleState>> = {};
+    for (const transition of getNextTransitions(snapshot)) {
+      const target = transition.target?.[0];
+      if (target !== undefined) row[transition.eventType as LifecycleEvent] = target.key as LifecycleState;
+    }
+    table[state] = row;
+  }
+  return table;
+}
+
+export const LIFECYCLE_TABLE: Table = deriveTable();
+
+export type Inspect = Observer<InspectionEvent> | ((event: InspectionEvent) => void);
+
+/** The state of one session. */
+export interface Lifecycle {
+  readonly state: LifecycleState;
+  /** @throws InvariantError `ILLEGAL_TRANSITION` where the table has no entry. */
+  send(event: LifecycleEvent): void;
+  can(event: LifecycleEvent): boolean;
+}
+
+class TableLifecycle implements Lifecycle {
+  state: LifecycleState = "unloaded";
+
+  send(event: LifecycleEvent): void {
+    this.state = nextState(this.state, event);
+  }
+
+  can(event: LifecycleEvent): boolean {
+    return LIFECYCLE_TABLE[this.state][event] !== undefined;
+  }
+}
+
+export function nextState(state: LifecycleState, event: LifecycleEvent): LifecycleState {
+  const next = LIFECYCLE_TABLE[state][event];
+  if (next === undefined) {
+    throw new InvariantError(`a session in state ${state} has no transition for ${event}`, { state, event }, "ILLEGAL_TRANSITION");
+  }
+  return next;
+}
+
+/** A table lookup, or a real actor when somebody inspects. `id` names it to the inspector. */
+export function createLifecycle(id: string, inspect?: Inspect): Lifecycle {
+  if (inspect === undefined) return new TableLifecycle();
+  const actor = createActor(lifecycleMachine, { id, inspect }).start();
+  const current = (): LifecycleState => actor.getSnapshot().value as LifecycleState;
+  return {
+    get state() {
+      return current();
+    },
+    send(event) {
+      nextState(current(), event);
+      actor.send({ type: event });
+    },
+    can: (event) => actor.getSnapshot().can({ type: event }),
+  };
+}
