@@ -98,7 +98,7 @@ describe.for(vendors)("an answer of $vendor", ({ vendor, model }) => {
     );
     const [{ body, headers } = { body: undefined, headers: {} }] = server.requests;
     expect(JSON.stringify(body.tools)).toContain('"look"');
-    expect(JSON.stringify(body.tools)).toContain(JSON.stringify(LOOK.parameters.properties));
+    expect(JSON.stringify(body.tools)).toContain(JSON.stringify(LOOK.parameters["properties"]));
     expect(settings[vendor]?.(body)).toEqual(
       // Anthropic counts the reasoning it allows on top of the answer.
       vendor === "anthropic"
@@ -160,10 +160,13 @@ describe("what OpenAI is told", () => {
     await using server = await startVendorServer();
     const [openai] = vendors;
     server.reply({ parts: [text("Yes.")] }, { parts: [text("Yes.")] });
-    await run(await openSession(openai!.model(server.baseUrl)), stepRequest({ conversationKey: "thr_root" }));
+    await run(
+      await openSession(openai!.model(server.baseUrl)),
+      stepRequest({ conversationKey: "thread_root" }),
+    );
     expect(server.requests[0]?.body).toMatchObject({
       store: false,
-      prompt_cache_key: "thr_root",
+      prompt_cache_key: "thread_root",
       include: ["reasoning.encrypted_content"],
     });
     const providerOptions = { openai: { store: true, serviceTier: "flex" } };
@@ -171,7 +174,7 @@ describe("what OpenAI is told", () => {
     expect(server.requests[1]?.body).toMatchObject({
       store: true,
       service_tier: "flex",
-      prompt_cache_key: "thr_1",
+      prompt_cache_key: "thread_1",
     });
   });
 });

@@ -32,19 +32,20 @@ export function openSession(
   options: Partial<ModelProviderOptions> = {},
 ): Promise<ProviderSession> {
   const adapter = createModelProvider({ models: { one: model }, ...options });
-  return adapter.openSession({ threadId: "thr_1", path: "/root", model: null });
+  return adapter.openSession({ threadId: "thread_1", path: "/root", model: null });
 }
 
 export function stepRequest(changes: Partial<StepRequest> = {}): StepRequest {
   return {
-    threadId: "thr_1",
-    conversationKey: "thr_1",
+    threadId: "thread_1",
+    conversationKey: "thread_1",
     path: "/root",
     runId: "run_1",
     step: 1,
     attempt: 1,
     model: null,
     effort: null,
+    ownSteps: 0,
     messages: [
       { role: "system", text: "You look at things." },
       { role: "user", text: "Look." },

@@ -52,13 +52,13 @@ type Factory = (settings: Readonly<Record<string, unknown>>) => (name: string) =
 
 /**
  * The model of `<vendor>/<name>`, ready for `createModelProvider`.
- * @param folder where the user's `node_modules` is looked for.
+ * @param folders where packages are looked for, in this order.
  * @throws RejectedError `PROVIDER_NOT_CONFIGURED` that says what to install or which variable to set.
  */
 export function loadModel(
   spec: string,
   environment: Readonly<Record<string, string | undefined>>,
-  folder: string,
+  folders: readonly string[] = [process.cwd(), import.meta.dirname],
 ): LanguageModelV4 {
   const slash = spec.indexOf("/");
   const vendorName = spec.slice(0, slash);
@@ -68,7 +68,7 @@ export function loadModel(
     const known = Object.keys(VENDORS).map((one) => `${one}/<model>`);
     throw notConfigured(`"${spec}" names no model; write one of ${known.join(", ")}.`, { spec });
   }
-  const create = factoryOf(vendor, spec, folder);
+  const create = factoryOf(vendor, spec, folders);
   const apiKey = setting(environment, vendor.keyVariable, vendor.keyRequired, spec, "a key");
   const baseURL = setting(environment, vendor.addressVariable, vendor.addressRequired, spec, "an address");
   return create({
@@ -78,9 +78,9 @@ export function loadModel(
   })(name);
 }
 
-function factoryOf(vendor: Vendor, spec: string, folder: string): Factory {
-  for (const start of [join(folder, "package.json"), import.meta.url]) {
-    const load = createRequire(start);
+function factoryOf(vendor: Vendor, spec: string, folders: readonly string[]): Factory {
+  for (const folder of folders) {
+    const load = createRequire(join(folder, "package.json"));
     try {
       const create = (load(vendor.package) as Readonly<Record<string, unknown>>)[vendor.factory];
       if (typeof create === "function") return create as Factory;

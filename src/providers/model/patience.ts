@@ -29,6 +29,8 @@ export function createPatience(clock: Clock, caller: AbortSignal, stalled: () =>
     signal: request.signal,
     async wait(pending, milliseconds) {
       const given = Promise.withResolvers<never>();
+      // The end may have come between two waits.
+      if (request.signal.aborted) given.reject(request.signal.reason);
       giveUp = given.reject;
       const timer = clock.setTimer(milliseconds, () => end(stalled()), { keepAlive: true });
       try {

@@ -59,11 +59,27 @@ export async function* runStep(
   try {
     caller.throwIfAborted();
     const options = callOptions(request, patience.signal, providerOptions);
-    const { stream } = await patience.wait(model.doStream(options), stallMs);
+    const stream = await open(model, options, patience, stallMs);
     yield* read(stream.getReader(), new Answer(callIdsOf(request)), subject, patience, stallMs);
   } catch (error) {
     caller.throwIfAborted();
     throw toProviderError(error, subject, clock.now());
+  }
+}
+
+async function open(
+  model: LanguageModelV4,
+  options: LanguageModelV4CallOptions,
+  patience: Patience,
+  stallMs: number,
+): Promise<ReadableStream<LanguageModelV4StreamPart>> {
+  const opening = Promise.resolve(model.doStream(options));
+  try {
+    return (await patience.wait(opening, stallMs)).stream;
+  } catch (error) {
+    // The stream of a model that does not heed the signal may still come, and nobody would read it.
+    void opening.then(({ stream }) => stream.cancel()).catch(() => {});
+    throw error;
   }
 }
 
