@@ -20,9 +20,10 @@ export interface CrashPoints {
   crashed(): CrashPoint | null;
 }
 
-/** Points around the calls of a store, for wrappers that reach them: nothing of the commit is durable, or all of it is. */
-export const STORE_CRASH_POINTS = ["commit:before", "commit:after", "send:before", "send:after"] as const;
-
+/**
+ * Points are named by what stands beside them, `commit:before` and `commit:after`: nothing of the operation has happened yet,
+ * or all of it and nobody was told.
+ */
 export function crashPoints(crash: (point: CrashPoint) => void): CrashPoints {
   const visits = new Map<string, number>();
   const passed: CrashPoint[] = [];

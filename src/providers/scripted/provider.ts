@@ -192,7 +192,7 @@ function exhausted(path: string, program: Program): RejectedError {
     return new RejectedError("SCRIPT_EXHAUSTED", message, { path, steps: 0 });
   }
   const steps = program.steps.length;
-  const message = `The script of ${path} has ${steps} steps and was asked for one more; add the step.`;
+  const message = `The script of ${path} has ${steps} ${steps === 1 ? "step" : "steps"} and was asked for one more; add the step.`;
   return new RejectedError("SCRIPT_EXHAUSTED", message, { path, steps });
 }
 
