@@ -55,9 +55,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
     transact(operations) {
       for (const operation of operations) {
         context.tree = operation.tree;
+        journal.begin();
         try {
           operation.outcome = { value: operation.run(tx) };
-          journal.forget();
+          journal.keep();
         } catch (error) {
           journal.rollback();
           operation.outcome = { error };

@@ -2,7 +2,7 @@
  * The port over an embedded backend: every verb is an operation of the group commit, every rule that all adapters share
  * is applied here. Adapters differ in their rows only.
  */
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, delay } from "../platform/clock.ts";
 import { InterruptedError, InvariantError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { Backend, BackendTx } from "./backend.ts";
@@ -44,7 +44,7 @@ export function createStore(backend: Backend, settings: StoreSettings): Store {
       } catch (error) {
         // Readers are in nobody's way but while a log is recovered or a file is held for one process alone.
         if (!isBusy(error) || tries === READ_TRIES) throw error;
-        await new Promise<void>((resolve) => clock.setTimer(settings.busyTimeoutMs / READ_TRIES, resolve));
+        await delay(clock, settings.busyTimeoutMs / READ_TRIES);
       }
     }
   }

@@ -23,8 +23,8 @@ export function logRows(journal: Journal, freeze: Freeze): LogRows {
       const length = list.length;
       if (first !== length) throw outOfPlace(id, first, length);
       const added = items.map((item, at) => freeze({ ...item, index: first + at }));
-      for (const item of added) list.push(item);
       journal.record(() => void (list.length = length));
+      for (const item of added) list.push(item);
       return added;
     },
     events: (tree, after, limit) => logs.get(tree)?.slice(after, after + limit) ?? [],
@@ -32,8 +32,8 @@ export function logRows(journal: Journal, freeze: Freeze): LogRows {
     appendEvent(tree, id, at, draft) {
       const log = listOf(logs, tree);
       const event = freeze({ ...draft, id, treeId: tree, seq: log.length + 1, at });
-      log.push(event);
       journal.record(() => void log.pop());
+      log.push(event);
       return event;
     },
   };

@@ -59,7 +59,11 @@ export function mailRows(
         .filter((one) => one.seq > afterSeq && isReadable(one))
         .slice(0, limit),
     mailOfRun: (id, state) => byRun.get(id).filter((one) => one.state === state && isReadable(one)),
-    mailOf: (id, page) => pageOf(byRecipient.get(id).filter(isReadable), page, ({ seq }) => String(seq)),
+    mailOf: (id, page) => {
+      const after = Number(page.after ?? 0);
+      const rest = byRecipient.get(id).filter((one) => one.seq > after && isReadable(one));
+      return pageOf(rest, { limit: page.limit }, ({ seq }) => String(seq));
+    },
     unreadable: (id) =>
       unreadOf
         .get(id)

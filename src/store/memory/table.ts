@@ -46,12 +46,11 @@ export class Table<R extends object> {
     const record = this.#freeze(given);
     const id = this.#idOf(record);
     const before = this.#rows.get(id);
-    const row = { place: before?.place ?? (this.#places += 1), record };
-    this.#rows.set(id, row);
     this.#journal.record(() => {
       if (before === undefined) this.#rows.delete(id);
       else this.#rows.set(id, before);
     });
+    this.#rows.set(id, { place: before?.place ?? (this.#places += 1), record });
     for (const index of this.#indexes) index.move(id, before?.record, record);
     return before?.record;
   }
@@ -59,9 +58,10 @@ export class Table<R extends object> {
   remove(id: string): void {
     const before = this.#rows.get(id);
     if (before === undefined) return;
+    // Undone last, after the indexes are whole again.
+    this.#journal.record(() => this.#rows.set(id, before));
     for (const index of this.#indexes) index.move(id, before.record, undefined);
     this.#rows.delete(id);
-    this.#journal.record(() => this.#rows.set(id, before));
   }
 
   /** All records, in the order of their first insert. */
@@ -98,12 +98,12 @@ export class Index<R> {
     const to = after === undefined ? null : this.#keysOf(after);
     if (from === to) return;
     for (const key of keyList(from)) {
-      this.#remove(key, id);
       this.#journal.record(() => this.#add(key, id));
+      this.#remove(key, id);
     }
     for (const key of keyList(to)) {
-      this.#add(key, id);
       this.#journal.record(() => this.#remove(key, id));
+      this.#add(key, id);
     }
   }
 

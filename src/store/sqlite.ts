@@ -1,0 +1,145 @@
+/**
+ * The store in one SQLite file, for one process or several on one machine. A group of commits is one transaction, run
+ * without an `await` from its begin to its end; reads have a snapshot of their own.
+ *
+ * - Q1 When a transaction fails as a whole, every promise of its group rejects with the typed error and nothing of it is
+ *   stored; later groups are not affected (REC-3).
+ * - Q2 SQLite is never asked to wait: a locked file is tried again by the group commit, with the event loop running.
+ */
+import type { DatabaseSync } from "node:sqlite";
+import { type Clock, delay, systemClock } from "../platform/clock.ts";
+import { TransientError } from "../protocol/errors.ts";
+import type { Backend, BackendTx, GroupContext, Operation } from "./backend.ts";
+import { isBusy } from "./group-commit.ts";
+import type { Store } from "./port.ts";
+import { agentRows } from "./sqlite/agents.ts";
+import { Connection } from "./sqlite/connection.ts";
+import { storeError } from "./sqlite/errors.ts";
+import { openFile } from "./sqlite/file.ts";
+import { logRows } from "./sqlite/logs.ts";
+import { mailRows } from "./sqlite/mail.ts";
+import { transferRows } from "./sqlite/transfers.ts";
+import { treeRows } from "./sqlite/trees.ts";
+import { waitRows } from "./sqlite/waits.ts";
+import { workRows } from "./sqlite/work.ts";
+import { createStore } from "./store.ts";
+
+export interface SqliteStoreOptions {
+  /** The file; it and its folder are made when they are missing. */
+  readonly path: string;
+  /** `full` (default): a commit survives a power cut. `normal`: the last ones may not, and commits are several times faster. */
+  readonly synchronous?: "full" | "normal";
+  /** Holds the file for this process alone; others are refused with `STORE_BUSY`. */
+  readonly exclusive?: boolean;
+  readonly readOnly?: boolean;
+  /** Largest size of the file in pages of 4 KiB. */
+  readonly maxPageCount?: number;
+  /** How long a lock of another connection is waited for. Default 5 s. */
+  readonly busyTimeoutMs?: number;
+  readonly clock?: Clock;
+}
+
+const DEFAULT_BUSY_TIMEOUT_MS = 5_000;
+const OPEN_PAUSE_MS = 20;
+
+/** @throws TransientError `STORE_BUSY`, `STORE_IO`; RejectedError `STORE_CORRUPT`, `STORE_VERSION` */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const { path, clock = systemClock, busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
+  const file = {
+    path,
+    synchronous: options.synchronous ?? "full",
+    exclusive: options.exclusive ?? false,
+    readOnly: options.readOnly ?? false,
+    maxPageCount: options.maxPageCount ?? null,
+  };
+  const startedAt = clock.monotonic();
+  for (;;) {
+    try {
+      const database = openFile(file);
+      return createStore(sqliteBackend(database, path, clock), { clock, busyTimeoutMs, reusable: false });
+    } catch (error) {
+      const mapped = fileError(error, path);
+      if (!isBusy(mapped) || clock.monotonic() - startedAt >= busyTimeoutMs) throw mapped;
+      await delay(clock, OPEN_PAUSE_MS);
+    }
+  }
+}
+
+function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Backend {
+  const connection = new Connection(database, path);
+  const context: GroupContext = { tree: null, told: new Set() };
+  const now = (): number => clock.now();
+  const agents = agentRows(connection);
+  const tx: BackendTx = {
+    ...agents,
+    ...mailRows(connection, context, now, agents.agent),
+    ...workRows(connection),
+    ...waitRows(connection),
+    ...transferRows(connection),
+    ...logRows(connection),
+    ...treeRows(connection, now),
+  };
+
+  /** Runs one operation; throws when the whole group must go. */
+  function attempt(operation: Operation, shared: boolean): void {
+    context.tree = operation.tree;
+    connection.startPlan(shared);
+    try {
+      const value = operation.run(tx);
+      connection.endPlan();
+      operation.outcome = { value };
+    } catch (error) {
+      if (!connection.undoPlan()) throw error;
+      operation.outcome = { error: storeError(error, path) };
+    }
+  }
+
+  return {
+    kind: "sqlite",
+    name: path,
+    context,
+    transact(operations) {
+      try {
+        connection.begin();
+        // A lone operation needs no savepoint: rolling back the transaction is rolling back the plan.
+        for (const operation of operations) attempt(operation, operations.length > 1);
+        connection.commit();
+      } catch (error) {
+        connection.rollback();
+        throw storeError(error, path);
+      }
+    },
+    read(plan) {
+      try {
+        connection.beginSnapshot();
+        const value = plan(tx);
+        connection.endSnapshot();
+        return value;
+      } catch (error) {
+        connection.rollback();
+        throw storeError(error, path);
+      }
+    },
+    foreignVersion() {
+      try {
+        return connection.foreignVersion();
+      } catch (error) {
+        throw storeError(error, path);
+      }
+    },
+    close: () => database.close(),
+  };
+}
+
+/** Errors of the file system have no result code of SQLite. */
+function fileError(error: unknown, path: string): unknown {
+  if (error instanceof Error && "syscall" in error) {
+    return new TransientError(
+      "STORE_IO",
+      `The store ${path} cannot be opened: ${error.message}. Check the folder and its rights, or give another path.`,
+      { path },
+      { cause: error },
+    );
+  }
+  return storeError(error, path);
+}

@@ -1,0 +1,64 @@
+/**
+ * Opening a file: rights, inspection, settings, migration, in this order. A file that is refused is left as it was.
+ */
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { TransientError } from "../../protocol/errors.ts";
+import { inspectFile, migrate } from "./schema.ts";
+
+export interface FileOptions {
+  readonly path: string;
+  readonly synchronous: "full" | "normal";
+  readonly exclusive: boolean;
+  readonly readOnly: boolean;
+  readonly maxPageCount: number | null;
+}
+
+/** Pages of the log before a commit copies them back: the default makes one commit in forty slow. */
+const CHECKPOINT_PAGES = 10_000;
+const CACHE_KIB = 16_000;
+
+export function openFile(options: FileOptions): DatabaseSync {
+  const { path, readOnly } = options;
+  if (!readOnly) createPrivately(path);
+  const database = new DatabaseSync(path, { readOnly, timeout: 0, enableForeignKeyConstraints: false });
+  try {
+    // Before anything else looks at the file: it decides how the log is opened.
+    if (options.exclusive) database.exec("PRAGMA locking_mode = EXCLUSIVE");
+    const found = inspectFile(database, path);
+    if (readOnly) {
+      if (found !== "current") throw notReady(path);
+    } else {
+      restrict(path);
+      database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.synchronous}`);
+      database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+      if (options.maxPageCount !== null) database.exec(`PRAGMA max_page_count = ${options.maxPageCount}`);
+      // In exclusive mode this transaction also takes the lock, so that a second opener fails now and not later.
+      if (found !== "current" || options.exclusive) migrate(database, path);
+    }
+    database.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA temp_store = MEMORY`);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** SQLite gives its log files the rights of the database, which it would create readable for everybody (SEC-3). */
+function createPrivately(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
+}
+
+function restrict(path: string): void {
+  if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
+}
+
+function notReady(path: string): TransientError {
+  return new TransientError(
+    "STORE_IO",
+    `The store ${path} has no tables of this version yet; open it once for writing, then for reading.`,
+    { path },
+  );
+}

@@ -1,0 +1,109 @@
+/**
+ * A table of records: an id, the columns that its indexes want, and the record as JSON. Rows keep their rowid, which is
+ * the order of every list. Columns that never change are not written again, because SQLite would rewrite their indexes.
+ */
+import type { SQLInputValue } from "node:sqlite";
+import type { Page, PageRequest } from "../port.ts";
+import type { Connection, Row, Statement } from "./connection.ts";
+import { corruptRow } from "./errors.ts";
+import { RecordCache } from "./record-cache.ts";
+
+export interface TableShape<R> {
+  readonly name: string;
+  readonly idOf: (record: R) => string;
+  /** Columns that are written with the first insert only. */
+  readonly fixed?: Readonly<Record<string, (record: R) => SQLInputValue>>;
+  readonly moving?: Readonly<Record<string, (record: R) => SQLInputValue>>;
+}
+
+export class Table<R extends object> {
+  readonly #connection: Connection;
+  readonly #name: string;
+  readonly #idOf: (record: R) => string;
+  readonly #values: readonly ((record: R) => SQLInputValue)[];
+  readonly #cache: RecordCache<R>;
+  readonly #get: Statement;
+  readonly #put: Statement;
+
+  constructor(connection: Connection, shape: TableShape<R>) {
+    const { name, idOf, fixed = {}, moving = {} } = shape;
+    const columns = ["id", ...Object.keys(fixed), ...Object.keys(moving), "body"];
+    const changes = [...Object.keys(moving), "body"].map((column) => `${column} = excluded.${column}`);
+    this.#connection = connection;
+    this.#name = name;
+    this.#idOf = idOf;
+    this.#values = [...Object.values(fixed), ...Object.values(moving)];
+    this.#cache = connection.join(new RecordCache<R>());
+    this.#get = connection.statement(`SELECT id, body FROM ${name} WHERE id = ?`);
+    this.#put = connection.statement(
+      `INSERT INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")}) ` +
+        `ON CONFLICT (id) DO UPDATE SET ${changes.join(", ")}`,
+    );
+  }
+
+  get(id: string): R | undefined {
+    const cached = this.#cache.get(id);
+    if (cached !== undefined) return cached;
+    const row = this.#get.get(id);
+    return row === undefined ? undefined : this.#record(row);
+  }
+
+  put(record: R): void {
+    const id = this.#idOf(record);
+    this.#put.run(id, ...this.#values.map((valueOf) => valueOf(record)), JSON.stringify(record));
+    this.#cache.set(id, Object.freeze(record));
+  }
+
+  /** Prepares a list; `rest` follows `FROM <table>` and may order by rowid. */
+  list(rest: string): (...values: SQLInputValue[]) => R[] {
+    const name = this.#name;
+    const statement = this.#connection.statement(`SELECT ${name}.id, ${name}.body FROM ${name} ${rest}`);
+    return (...values) => statement.all(...values).map((row) => this.#record(row));
+  }
+
+  /** Prepares a paged list; the cursor is the id of the last row. */
+  pages(
+    where: string,
+    order: "oldest first" | "newest first",
+  ): (page: PageRequest, ...values: SQLInputValue[]) => Page<R> {
+    const [beyond, direction] = order === "oldest first" ? [">", "ASC"] : ["<", "DESC"];
+    const from = `SELECT id, body FROM ${this.#name} WHERE ${where}`;
+    const rest = `ORDER BY rowid ${direction} LIMIT ?`;
+    const first = this.#connection.statement(`${from} ${rest}`);
+    const later = this.#connection.statement(
+      `${from} AND rowid ${beyond} (SELECT rowid FROM ${this.#name} WHERE id = ?) ${rest}`,
+    );
+    return ({ after = null, limit }, ...values) => {
+      const rows = after === null ? first.all(...values, limit + 1) : later.all(...values, after, limit + 1);
+      return this.page(rows, limit, this.#idOf);
+    };
+  }
+
+  /** Of `limit + 1` rows. */
+  page(rows: readonly Row[], limit: number, cursorOf: (record: R) => string): Page<R> {
+    const records = rows.slice(0, limit).map((row) => this.#record(row));
+    const last = records.at(-1);
+    return { rows: records, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
+  }
+
+  #record(row: Row): R {
+    const id = row[0] as string;
+    const cached = this.#cache.get(id);
+    if (cached !== undefined) return cached;
+    const record = parseRecord<R>(this.#connection, this.#name, id, row[1] as string);
+    if (this.#idOf(record) !== id) throw corruptRow(this.#connection.path, this.#name, id);
+    this.#cache.set(id, Object.freeze(record));
+    return record;
+  }
+}
+
+export function parseRecord<R>(connection: Connection, table: string, id: string, body: string): R {
+  let record: unknown;
+  try {
+    record = JSON.parse(body);
+  } catch (cause) {
+    throw corruptRow(connection.path, table, id, cause);
+  }
+  if (typeof record !== "object" || record === null) throw corruptRow(connection.path, table, id);
+  return record as R;
+}

@@ -1,0 +1,37 @@
+/** Transfers, handoffs and artifacts. */
+import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../../protocol/transfer.ts";
+import type { TransferRows } from "../backend.ts";
+import { isPending } from "../pending-transfer.ts";
+import type { Connection } from "./connection.ts";
+import { Table } from "./table.ts";
+
+export function transferRows(connection: Connection): TransferRows {
+  const transfers = new Table<TransferRecord>(connection, {
+    name: "transfers",
+    idOf: ({ id }) => id,
+    fixed: {
+      tree_id: ({ treeId }) => treeId,
+      work_id: ({ workId }) => workId,
+      type: ({ type }) => type,
+      target: ({ targetThreadId }) => targetThreadId,
+    },
+    moving: { pending: (one) => (isPending(one) ? 1 : 0) },
+  });
+  const handoffs = new Table<HandoffRecord>(connection, { name: "handoffs", idOf: ({ id }) => id });
+  const artifacts = new Table<ArtifactRecord>(connection, { name: "artifacts", idOf: ({ id }) => id });
+  const ofTree = transfers.pages("tree_id = ?", "oldest first");
+  const ofWork = transfers.list("WHERE work_id = ? AND type = ? ORDER BY rowid DESC LIMIT 1");
+  const pendingTo = transfers.list("WHERE target = ? AND pending = 1 ORDER BY rowid");
+
+  return {
+    transfer: (id) => transfers.get(id),
+    transferOfWork: (work, type) => ofWork(work, type)[0],
+    transfers: (tree, page) => ofTree(page, tree),
+    pendingTransfersTo: (id) => pendingTo(id),
+    handoff: (id) => handoffs.get(id),
+    artifact: (id) => artifacts.get(id),
+    putTransfer: (record) => transfers.put(record),
+    putHandoff: (record) => handoffs.put(record),
+    putArtifact: (record) => artifacts.put(record),
+  };
+}

@@ -1,0 +1,55 @@
+/** What belongs to a tree and its owner: lease, receipts, commands, process groups. */
+import type { CommandRecord, ReceiptRecord } from "../../protocol/command.ts";
+import type { TreeId } from "../../protocol/ids.ts";
+import type { LeaseRow, TreeRows } from "../backend.ts";
+import { leaseState } from "../leases.ts";
+import type { ProcessGroup } from "../port.ts";
+import type { Connection } from "./connection.ts";
+import { Table } from "./table.ts";
+
+export function treeRows(connection: Connection, now: () => number): TreeRows {
+  const leases = new Table<LeaseRow>(connection, { name: "leases", idOf: ({ treeId }) => treeId });
+  const receipts = new Table<ReceiptRecord>(connection, {
+    name: "receipts",
+    idOf: ({ treeId, key }) => `${treeId} ${key}`,
+  });
+  const commands = new Table<CommandRecord>(connection, {
+    name: "commands",
+    idOf: ({ id }) => id,
+    fixed: { tree_id: ({ treeId }) => treeId },
+    moving: { pending: ({ state }) => (state === "pending" ? 1 : 0) },
+  });
+  const groupName = (tree: TreeId, pgid: number): string => `${tree} ${pgid}`;
+  const groups = new Table<ProcessGroup>(connection, {
+    name: "process_groups",
+    idOf: ({ treeId, pgid }) => groupName(treeId, pgid),
+    fixed: { tree_id: ({ treeId }) => treeId },
+  });
+  const pending = commands.list("WHERE tree_id = ? AND pending = 1 ORDER BY rowid");
+  const groupsOf = groups.list("WHERE tree_id = ? ORDER BY rowid");
+  const removeGroup = connection.statement("DELETE FROM process_groups WHERE id = ?");
+  const busy = connection.statement(
+    `SELECT tree_id FROM mail WHERE ready = 1
+      UNION SELECT tree_id FROM commands WHERE pending = 1
+      UNION SELECT tree_id FROM runs WHERE open = 1`,
+  );
+
+  return {
+    now,
+    lease(id) {
+      const row = leases.get(id);
+      return row === undefined ? undefined : leaseState(row, now());
+    },
+    leaseRow: (id) => leases.get(id),
+    putLease: (row) => leases.put(row),
+    receipt: (tree, key) => receipts.get(`${tree} ${key}`),
+    putReceipt: (record) => receipts.put(record),
+    command: (id) => commands.get(id),
+    pendingCommands: (tree) => pending(tree),
+    putCommand: (record) => commands.put(record),
+    processGroups: (tree) => groupsOf(tree),
+    putProcessGroup: (record) => groups.put(record),
+    removeProcessGroup: (tree, pgid) => void removeGroup.run(groupName(tree, pgid)),
+    busyTrees: () => busy.all().map((row) => row[0] as TreeId),
+  };
+}

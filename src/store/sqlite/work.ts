@@ -1,0 +1,56 @@
+/** Works and runs. Which works lie under a work stands in a table of edges, written with the work. */
+import { isSettled, type RunRecord } from "../../protocol/run.ts";
+import type { WorkRecord } from "../../protocol/work.ts";
+import type { WorkRows } from "../backend.ts";
+import type { Connection } from "./connection.ts";
+import { Table } from "./table.ts";
+
+export function workRows(connection: Connection): WorkRows {
+  const works = new Table<WorkRecord>(connection, {
+    name: "works",
+    idOf: ({ id }) => id,
+    fixed: {
+      tree_id: ({ treeId }) => treeId,
+      executor: ({ executor }) => executor,
+      requester: ({ requester }) => (requester.kind === "agent" ? requester.threadId : null),
+    },
+    moving: { open: ({ state }) => (state === "ended" ? 0 : 1) },
+  });
+  const runs = new Table<RunRecord>(connection, {
+    name: "runs",
+    idOf: ({ id }) => id,
+    fixed: { tree_id: ({ treeId }) => treeId, thread_id: ({ threadId }) => threadId },
+    moving: { open: (run) => (isSettled(run) ? 0 : 1) },
+  });
+  const ofTree = works.pages("tree_id = ?", "oldest first");
+  const openOf = works.list("WHERE executor = ? AND open = 1 ORDER BY rowid");
+  const openAskedBy = works.list("WHERE requester = ? AND open = 1 ORDER BY rowid");
+  const latest = works.list("WHERE executor = ? ORDER BY rowid DESC LIMIT 1");
+  const latestAskedBy = works.list("WHERE executor = ? AND requester = ? ORDER BY rowid DESC LIMIT 1");
+  const under = works.list("JOIN work_parents ON work_id = id WHERE parent = ? ORDER BY works.rowid");
+  const linkParent = connection.statement("INSERT INTO work_parents (parent, work_id) VALUES (?, ?)");
+  const unlinkParents = connection.statement("DELETE FROM work_parents WHERE parent = ? AND work_id = ?");
+  const ofThread = runs.pages("thread_id = ?", "oldest first");
+  const openRuns = runs.list("WHERE tree_id = ? AND open = 1 ORDER BY rowid");
+
+  return {
+    work: (id) => works.get(id),
+    works: (tree, page) => ofTree(page, tree),
+    openWorksOf: (executor) => openOf(executor),
+    openWorksAskedBy: (requester) => openAskedBy(requester),
+    latestWork: (executor, requester) =>
+      (requester === undefined ? latest(executor) : latestAskedBy(executor, requester))[0],
+    worksUnder: (id) => under(id),
+    run: (id) => runs.get(id),
+    runsOf: (id, page) => ofThread(page, id),
+    openRuns: (tree) => openRuns(tree),
+    putWork(record) {
+      const parents = works.get(record.id)?.parents ?? [];
+      works.put(record);
+      for (const parent of parents)
+        if (!record.parents.includes(parent)) unlinkParents.run(parent, record.id);
+      for (const parent of record.parents) if (!parents.includes(parent)) linkParent.run(parent, record.id);
+    },
+    putRun: (record) => runs.put(record),
+  };
+}
