@@ -82,6 +82,19 @@ describe("models", () => {
     await expect(asked).rejects.toMatchObject({ code: "MODEL_UNSUPPORTED" });
   });
 
+  test("are asked for their raw chunks, in which pings and other signs of life are seen", async () => {
+    const asked: unknown[] = [];
+    const spy: LanguageModelV4 = {
+      ...model,
+      doStream: (options) => {
+        asked.push(options);
+        return Promise.reject(new Error("enough"));
+      },
+    };
+    await expect(run(await openSession(spy))).rejects.toThrow("enough");
+    expect(asked).toEqual([expect.objectContaining({ includeRawChunks: true })]);
+  });
+
   test("are not asked with an effort that nobody knows", async () => {
     await expect(run(await openSession(model), stepRequest({ effort: "heroic" }))).rejects.toMatchObject({
       code: "PROVIDER_REFUSED",
