@@ -8,6 +8,7 @@
  *   here; it is a user turn of its own.
  */
 import type { MailAuthor, MailKind, MailRecord } from "../protocol/mail.ts";
+import type { WorkEnding } from "../protocol/work.ts";
 
 export interface RenderOptions {
   /** Name the work that the message asks for or answers (`richOutputs`). */
@@ -24,7 +25,7 @@ export function renderMail(mail: RenderableMail, options: RenderOptions): string
 }
 
 /** Stands for a result which the provider refused to take, so that the model knows of it (MBX-15). */
-export function renderResultStub(mail: RenderableMail, ending: string): string {
+export function renderResultStub(mail: RenderableMail, ending: WorkEnding): string {
   const whole =
     mail.content.artifact === null ? "" : ` Read it with read_artifact: ${mail.content.artifact.id}.`;
   const text = `[${ending}] The result is kept out, because the provider refused requests that held it.${whole}`;
@@ -98,67 +99,59 @@ function senderName(author: MailAuthor): string {
   }
 }
 
-/** Names that begin header lines and turns, reduced to their letters. */
-const NAMES: ReadonlySet<string> = new Set([
-  "messagetype",
-  "taskname",
-  "sender",
-  "workid",
-  "redirectedfrom",
-  "authority",
-  "artifact",
-  "payload",
-  "author",
-  "recipient",
-  "user",
-  "human",
-  "assistant",
-  "system",
-  "developer",
-  "tool",
-  "runtime",
-  "instruction",
-  "instructions",
-]);
-const LONGEST_NAME = Math.max(...[...NAMES].map((name) => name.length));
-/** Markup that chat templates begin a turn with. */
-const ROLE_TAG =
-  /^[^\p{L}<[]*(?:<\/?(?:\||s>|<sys|(?:im_|start|end)|(?:antml:)?(?:user|human|assistant|system|developer|tool|message|payload))|\[\/?(?:inst|system|user|assistant))/iu;
-const HEADING_OR_COLON = /^(?:\s*#+([^\p{L}]*[\p{L}\s_-]+?)\s*|([^:]{1,80}?):.*)$/su;
+/** What begins header lines and turns, reduced to its letters. */
+const NAMES = foldAll(
+  "message type,task name,sender,work id,redirected from,authority,artifact,payload," +
+    "user,human,assistant,system,developer,tool,runtime,instruction,instructions",
+);
+/** Chat templates begin turns with these, in pointed or square brackets. */
+const TAG_NAMES = foldAll("s,sys,inst,im start,im end,start of turn,end of turn,message");
+const TAG = /^[^\p{L}<[]*(?:(<\|)|[<[]+[/\s]*([\p{L}\p{N}_-]+))/u;
+const HEADING = /^\s*#+([^:]*)$/u;
 
 /** Looks at a line as a careless reader would: without what cannot be seen, and with look-alikes taken for what they ape. */
 function isSuspicious(line: string): boolean {
-  const seen = line.slice(0, 400).normalize("NFKD").replace(INVISIBLE, "").replace(COLON_LIKE, ":");
-  if (ROLE_TAG.test(seen)) return true;
-  const match = HEADING_OR_COLON.exec(seen);
-  const name = match?.[1] ?? match?.[2];
-  return name !== undefined && resemblesName(name);
+  const seen = line.replace(COLON_LIKE, ":").normalize("NFKD").replace(INVISIBLE, "");
+  const [, opening, tag] = TAG.exec(seen) ?? [];
+  if (opening !== undefined) return true;
+  if (tag !== undefined && (resembles(tag, NAMES) || resembles(tag, TAG_NAMES))) return true;
+  const colon = seen.indexOf(":");
+  const name = colon === -1 ? HEADING.exec(seen)?.[1] : seen.slice(0, colon);
+  return name !== undefined && resembles(name, NAMES);
 }
 
-/** A letter of another alphabet may ape any; digits, blanks and punctuation are no part of a name. */
-function resemblesName(text: string): boolean {
-  const letters = [...text.replace(/[^\p{L}]/gu, "").toLowerCase()];
-  if (letters.length === 0 || letters.length > LONGEST_NAME) return false;
-  for (const name of NAMES) {
-    if (name.length !== letters.length) continue;
-    if (letters.every((letter, at) => letter === name[at] || letter > "\u007f")) return true;
-  }
-  return false;
+/** Digits are read as letters, or not at all; a letter of another alphabet may ape any. */
+function resembles(text: string, names: readonly string[]): boolean {
+  const readings = [fold(text.replace(/\p{N}/gu, "")), fold(text)];
+  return names.some((name) =>
+    readings.some(
+      (letters) =>
+        letters.length === name.length &&
+        letters.every((letter, at) => letter === name[at] || letter > "\u007f"),
+    ),
+  );
+}
+
+/** Letters alone, in one case, and those that are drawn alike made equal. */
+function fold(text: string): string[] {
+  const drawn = text.toLowerCase().replaceAll("0", "o").replace(/[1|i]/gu, "l");
+  return Array.from(drawn.matchAll(/\p{L}/gu), ([letter]) => letter);
+}
+
+function foldAll(names: string): readonly string[] {
+  return names.split(",").map((name) => fold(name).join(""));
 }
 
 /** Format characters, controls, combining marks and blanks that show nothing. */
-const INVISIBLE = /[\p{Cf}\p{Cc}\p{M}\u115f\u1160\u3164\uffa0\u2800]/gu;
+const INVISIBLE = /\p{Cf}|\p{Cc}|\p{M}|[\u115f\u1160\u3164\uffa0\u2800]/gu;
 const COLON_LIKE =
-  /[\u02d0\u02f8\u05c3\u0589\u0703\u0704\u0903\u0a83\u1365\u16ec\u1803\u1809\u205a\u2236\ua789\ua4fd\ufe30\ufe55\uff1a\u2982\u2237\u2a74]/gu;
+  /[\u02d0\u02f8\u05c3\u0589\u0703\u0704\u1361\u1365\u16ec\u1803\u1809\u205a\u205d\u2236\u2237\ua789\ua4fd\ufe13\ufe30\ufe55\uff1a]|\u0903|\u0a83/gu;
 
-/** Whatever a reader, an editor or a regular expression may take for the end of a line. */
-const LINE =
-  /([^\n\r\v\f\u0085\u2028\u2029\u001c-\u001e]*)(\r\n|[\n\r\v\f\u0085\u2028\u2029\u001c-\u001e]|$)/gu;
+/** Whatever a reader, an editor or a program may take for the end of a line. */
+const LINE = /([^\n\r\v\f\u0085\u2028\u2029]*)(\r\n|[\n\r\v\f\u0085\u2028\u2029]|$)/gu;
 
 function mapLines(text: string, change: (line: string) => string): string {
-  return text.replace(LINE, (whole, line: string, end: string, offset: number) =>
-    whole === "" && offset > 0 && offset === text.length ? "" : change(line) + end,
-  );
+  return text.replace(LINE, (_, line: string, end: string) => change(line) + end);
 }
 
 function unmark(line: string): string {

@@ -92,7 +92,6 @@ export const mailbox: readonly Contract[] = [
     id: "MBX-14",
     behaviour: "Start options of merged mail follow the latest trigger, and every cause is kept.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-15",

@@ -49,7 +49,6 @@ export const running: readonly Contract[] = [
     id: "EXE-3",
     behaviour: "No branch starves another, and a run that comes back from a wait goes first.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "EXE-4",
