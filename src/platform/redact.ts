@@ -25,6 +25,7 @@ const BARE_VALUE = /[^\s"'\\,;&)}\]]+/y;
 
 const CREDENTIALS_IN_URL = /:\/\/[^\s/:@]{0,256}:[^\s/]{2,1024}@/g;
 
+// The rest of the word goes too: cut off at the shape's length, it could begin another shape.
 const SHAPES = new RegExp(
   `(?<![A-Za-z0-9])(?:${[
     "sk-[A-Za-z0-9_-]{16,}",
@@ -38,7 +39,7 @@ const SHAPES = new RegExp(
     "npm_[A-Za-z0-9]{30,}",
     "hf_[A-Za-z0-9]{30,}",
     "tok_[A-Za-z0-9]{21}",
-  ].join("|")})|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}`,
+  ].join("|")})[A-Za-z0-9_-]*|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}`,
   "g",
 );
 const BEARER = /\b(bearer\s{1,8})[A-Za-z0-9._~+/=-]{12,}/gi;

@@ -38,7 +38,6 @@ export const limits: readonly Contract[] = [
     id: "BUD-7",
     behaviour: "Prices are given by the user; without one cost is unknown and a money budget is refused.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "HDR-1",

@@ -34,7 +34,6 @@ export const spawning: readonly Contract[] = [
     behaviour:
       "Each fork mode is honoured or refused; history is cut when the tool is called, cleaned, and marked inherited.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "SPN-6",
@@ -48,7 +47,6 @@ export const spawning: readonly Contract[] = [
     behaviour:
       "A child's effective configuration is resolved once, stored, shown, and survives unload and restart.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "LST-1",

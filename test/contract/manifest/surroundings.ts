@@ -31,25 +31,21 @@ export const surroundings: readonly Contract[] = [
     id: "POL-1",
     behaviour: "Roles and arguments only narrow effects; widening is refused or clipped in sight.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "POL-2",
     behaviour: "What is reported as effective is enforced, or the spawn is refused.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "POL-3",
     behaviour: "Policy code knows nothing of threads, lineage or mail.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "POL-4",
     behaviour: "Mode hints are sent when they change, in a fixed order of sources.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "SEC-1",
