@@ -73,7 +73,7 @@ export class BackOff {
    * @throws the reason of the signal.
    */
   beforeRequest(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
+    if (signal.aborted) return Promise.reject(signal.reason as Error);
     if (this.#held.size === 0 && this.heldForMs === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const held: Held = {

@@ -72,7 +72,7 @@ export const running: readonly Contract[] = [
     id: "RES-3",
     behaviour: "One predicate decides who may be unloaded; agents with mail go last.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "the refusal before a commit, where only pinned agents stand in the way, comes with control",
   },
   {
     id: "RES-4",
