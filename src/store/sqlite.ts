@@ -14,7 +14,7 @@ import { isBusy } from "./group-commit.ts";
 import type { Store } from "./port.ts";
 import { agentRows } from "./sqlite/agents.ts";
 import { Connection } from "./sqlite/connection.ts";
-import { storeError } from "./sqlite/errors.ts";
+import { isConstraint, resultCode, storeError } from "./sqlite/errors.ts";
 import { openFile } from "./sqlite/file.ts";
 import { logRows } from "./sqlite/logs.ts";
 import { mailRows } from "./sqlite/mail.ts";
@@ -80,10 +80,10 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     ...treeRows(connection, now),
   };
 
-  /** Runs one operation; throws when the whole group must go. */
-  function attempt(operation: Operation, shared: boolean): void {
+  /** Runs one operation; throws when what it did cannot be undone alone. */
+  function attempt(operation: Operation, guarded: boolean): void {
     context.tree = operation.tree;
-    connection.startPlan(shared);
+    connection.startPlan(guarded);
     try {
       const value = operation.run(tx);
       connection.endPlan();
@@ -94,19 +94,38 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     }
   }
 
+  /**
+   * A lone operation needs no savepoint, since rolling back the transaction is rolling back the plan. The store's own
+   * operations (`send` and the like) do not throw once they have written, and go without one until they do.
+   */
+  function attemptAll(operations: readonly Operation[], guardAll: boolean): void {
+    connection.begin();
+    const shared = operations.length > 1;
+    for (const operation of operations) attempt(operation, shared && (guardAll || operation.tree !== null));
+    connection.commit();
+  }
+
+  function retryGuarded(operations: readonly Operation[]): void {
+    try {
+      attemptAll(operations, true);
+    } catch (error) {
+      connection.rollback();
+      throw storeError(error, path);
+    }
+  }
+
   return {
     kind: "sqlite",
     name: path,
     context,
     transact(operations) {
       try {
-        connection.begin();
-        // A lone operation needs no savepoint: rolling back the transaction is rolling back the plan.
-        for (const operation of operations) attempt(operation, operations.length > 1);
-        connection.commit();
+        attemptAll(operations, false);
       } catch (error) {
         connection.rollback();
-        throw storeError(error, path);
+        if (operations.length === 1 || (resultCode(error) !== undefined && !isConstraint(error)))
+          throw storeError(error, path);
+        retryGuarded(operations);
       }
     },
     read(plan) {

@@ -12,7 +12,6 @@ export const mailbox: readonly Contract[] = [
     id: "MBX-2",
     behaviour: "A recipient reads mail in commit order, a sender's own mail in the order of sending.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-3",
