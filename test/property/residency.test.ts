@@ -158,8 +158,6 @@ test("slots: never above the limit but by a return, none leaked, and nobody is u
           expect(residency.unloading).toBe([...states.values()].filter((one) => one === "unloading").length);
           if (verb !== "reclaim" && residency.count > before)
             expect(residency.count).toBeLessThanOrEqual(limit);
-          excess =
-            verb === "reclaim" ? Math.max(0, residency.count - limit) : Math.min(excess, residency.count);
           expect(residency.room).toBe(Math.max(0, limit - residency.count));
         }
         for (const id of IDS) residency.release(id);

@@ -127,6 +127,19 @@ describe("an overdrawn permit", () => {
     expect([runtime.overdrawn, waiting.overdrawn]).toEqual([0, false]);
   });
 
+  test("repays no other's debt with its own end", () => {
+    const pool = new PermitPool(1);
+    const first = must(pool.take());
+    first.lend();
+    const second = must(pool.take());
+    second.lend();
+    must(pool.take());
+    first.overdraw();
+    second.overdraw();
+    second.lend();
+    expect([first.overdrawn, pool.overdrawn, pool.inUse]).toEqual([true, 1, 2]);
+  });
+
   test("is repaid oldest first", () => {
     const pool = new PermitPool(2);
     const [first, second] = [must(pool.take()), must(pool.take())];
