@@ -124,7 +124,7 @@ function closingItems(tx: Transaction, agent: AgentRecord, run: RunRecord, parti
   if (partial !== "") {
     bodies.push({
       kind: "assistant",
-      phase: "intermediate",
+      phase: "partial",
       parts: [{ type: "text", text: partial }],
       model: run.model,
       inherited: false,

@@ -2,8 +2,8 @@
  * Recovery: what an owner does with a tree it has claimed (REC-1). One commit; a crash in it changes nothing, a second
  * recovery finds nothing left to do.
  */
-import type { RunRecord } from "../protocol/run.ts";
-import type { WorkId } from "../protocol/ids.ts";
+import { isSettled, type RunRecord } from "../protocol/run.ts";
+import type { RunId, WorkId } from "../protocol/ids.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { deliver } from "./delivery.ts";
 import { closeOpenCalls } from "./interrupt.ts";
@@ -17,16 +17,21 @@ const ATTEMPTS = 3;
 
 export function recover(tx: Transaction): void {
   tx.emit("tree.claimed", null);
-  for (const run of tx.store.openRuns(tx.treeId)) {
-    if (run.acceptedAt === null) voidRun(tx, run);
-    else if (survives(tx, run)) recheck(tx, run);
-    else loseRun(tx, run);
-  }
+  for (const run of tx.store.openRuns(tx.treeId)) recoverRun(tx, run.id);
   endDueWaits(tx);
   for (const id of tx.store.triggered(tx.treeId)) {
     const agent = tx.agent(id);
     if (agent.currentRun === null && agent.state === "open") tx.effects.wake.add(id);
   }
+}
+
+/** What becomes of one run that nobody drives any more. */
+export function recoverRun(tx: Transaction, runId: RunId): void {
+  const run = must(tx.store.run(runId), "run", runId);
+  if (isSettled(run)) return;
+  if (run.acceptedAt === null) voidRun(tx, run);
+  else if (survives(tx, run)) recheck(tx, run);
+  else loseRun(tx, run);
 }
 
 /** Reserved and never accepted: its mail is still there and starts one new run. */

@@ -10,17 +10,21 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { consume, deliverHandoff } from "../lineage/transfer.ts";
-import { renderMail } from "../mailbox/render.ts";
+import type { NextInput } from "../session/ports.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
-import { authorName } from "./delivery.ts";
+import { admitRate } from "../policy/rates.ts";
+import { spentScope } from "./limits.ts";
 import { markDelivered } from "./mail-states.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { awaitingWorks, endWork, resultDelivered, serveWork, worksAskedBy } from "./works.ts";
 
 /** Reserves a run for the trigger-turn mail that is pending. Null when there is nothing to do any more. */
-export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | null {
+export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "rate" | null {
   let agent = tx.agent(threadId);
   if (agent.state !== "open" || agent.currentRun !== null || agent.hostDriven) return null;
+  if (spentScope(tx, agent.path) !== null) return null;
+  const rate = admitRate(tx.tree().recentRuns, tx.now, tx.limits.runsPerMinute);
+  if (rate.kind === "refused") return "rate";
   endOverservedWorks(tx, agent);
   const triggers = tx.store
     .unread(threadId, { limit: tx.limits.mailboxMessages * 2 })
@@ -60,7 +64,7 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | nul
   };
   tx.store.putRun(run);
   agent = tx.putAgent(agent, { currentRun: id, runs: run.ordinal, lastActiveAt: tx.now });
-  tx.putTree({ recentRuns: [...tx.tree().recentRuns.filter((at) => at > tx.now - 60_000), tx.now] });
+  tx.putTree({ recentRuns: rate.times });
   tx.emit("run.reserved", agent, { runId: id }, { ordinal: run.ordinal, causes: run.causes.map((cause) => cause.mailId) });
   return run;
 }
@@ -92,6 +96,7 @@ export function appendItems(tx: Transaction, agent: AgentRecord, run: RunRecord 
     agent.items,
     bodies.map((body) => ({ ...body, runId: run?.id ?? null, step: run?.steps ?? 0, at: tx.now })),
   );
+  tx.effects.items.push({ threadId: agent.threadId, items });
   return { agent: tx.putAgent(agent, { items: agent.items + items.length, lastActiveAt: tx.now }), items };
 }
 
@@ -103,29 +108,29 @@ export interface Accepted {
 
 /**
  * The provider has accepted the request that contains this mail: it is `delivered`, its works are served, its transfers
- * consumed (MBX-7, lineage C4.13). `handed` is mail that waits of this run had handed out.
+ * consumed (MBX-7, lineage C4.13).
  */
-export function acceptRequest(tx: Transaction, runId: RunId, batch: readonly MailRecord[], handed: readonly MailId[]): Accepted {
+export function acceptRequest(tx: Transaction, runId: RunId, input: NextInput, wrapUp: boolean): Accepted {
   let run = currentRun(tx, runId);
   const agent = tx.agent(run.threadId);
   const first = run.acceptedAt === null;
-  const bodies: ItemBody[] = [];
-  for (const mail of orderForRequest(batch)) {
-    run = takeMail(tx, run, mail.id);
-    bodies.push(itemOf(tx, mail));
-  }
-  for (const id of handed) run = takeMail(tx, run, id);
-  run = { ...run, status: "running", acceptedAt: run.acceptedAt ?? tx.now };
+  for (const mail of [...input.mail, ...input.stubs]) run = takeMail(tx, run, mail.id);
+  for (const id of input.handed) run = takeMail(tx, run, id);
+  run = {
+    ...run,
+    status: "running",
+    acceptedAt: run.acceptedAt ?? tx.now,
+    wrapUpOffered: run.wrapUpOffered || wrapUp,
+  };
   tx.store.putRun(run);
-  const appended = appendItems(tx, agent, run, bodies);
-  const next = first && appended.agent.refusals > 0 ? tx.putAgent(appended.agent, { refusals: 0 }) : appended.agent;
+  const appended = appendItems(tx, agent, run, input.bodies);
+  const hint = input.modeHint ?? null;
+  const reset = first && (appended.agent.refusals > 0 || hint !== null);
+  const next = reset
+    ? tx.putAgent(appended.agent, { refusals: 0, sentModeHint: hint ?? appended.agent.sentModeHint })
+    : appended.agent;
   if (first) tx.emit("run.accepted", next, { runId }, { works: run.serves });
   return { agent: next, run, items: appended.items };
-}
-
-/** Mail by `seq`, the run's user message last (lineage C4.11). */
-export function orderForRequest(batch: readonly MailRecord[]): readonly MailRecord[] {
-  return [...batch.filter((mail) => mail.kind !== "user"), ...batch.filter((mail) => mail.kind === "user")];
 }
 
 function takeMail(tx: Transaction, run: RunRecord, id: MailId): RunRecord {
@@ -172,24 +177,6 @@ export function acknowledgeMail(tx: Transaction, mail: MailRecord): void {
   consumeTransfer(tx, mail, "subagent_result", null);
 }
 
-/** The transcript item of a message. */
-export function itemOf(tx: Transaction, mail: MailRecord): ItemBody {
-  if (mail.kind === "user") {
-    return { kind: "user", text: mail.content.text, mailId: mail.id, workId: mail.workId, inherited: false };
-  }
-  const author = authorName(mail.author);
-  return {
-    kind: "mail",
-    mailId: mail.id,
-    mail: mail.kind,
-    author: author as Extract<ItemBody, { kind: "mail" }>["author"],
-    recipient: mail.recipientPath,
-    workId: mail.workId,
-    resultOf: mail.resultOf,
-    text: renderMail(mail, { withWork: tx.profile.richOutputs }),
-  };
-}
-
 /** A model request has been answered: its parts and usage, stored before anything that follows from it (RUN-2). */
 export function recordStep(tx: Transaction, runId: RunId, body: Extract<ItemBody, { kind: "assistant" }>, usage: Usage): Accepted {
   let run = currentRun(tx, runId);
@@ -213,7 +200,6 @@ export function chargeRun(tx: Transaction, run: RunRecord, usage: Usage): RunRec
     const work = must(tx.store.work(id), "work", id);
     if (work.state !== "ended") tx.store.putWork({ ...work, usage: addUsage(work.usage, usage) });
   }
-  tx.effects.spent.add(run.threadId);
   return next;
 }
 

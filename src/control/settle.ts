@@ -10,7 +10,7 @@
 import type { AgentRecord, LastOutcome } from "../protocol/agent.ts";
 import type { RunId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunReason, type RunRecord, type RunStatus } from "../protocol/run.ts";
-import type { WorkEnding } from "../protocol/work.ts";
+import type { WorkEnding, WorkOutcome } from "../protocol/work.ts";
 import { headBytes } from "../platform/text.ts";
 import { deliver } from "./delivery.ts";
 import { deadLetter, markSettled, setTrigger } from "./mail-states.ts";
@@ -31,11 +31,13 @@ export interface Settlement {
   readonly error?: RunRecord["error"];
   readonly salvage?: readonly string[];
   /** How one served work ends, where it differs from the rest (a schema, say). */
-  readonly perWork?: (work: WorkId) => PerWork | undefined;
+  readonly perWork?: ((work: WorkId) => PerWork | undefined) | undefined;
   /** Who is not woken by what this ends. */
   readonly quiet?: Quiet;
   /** Works that stay open although the run is lost (`onLostRun: retry`). */
   readonly keep?: ReadonlySet<WorkId>;
+  /** A request was under way whose usage nobody reported. */
+  readonly unreported?: boolean;
   /** The provider refused the request for good before it was accepted (MBX-15). */
   readonly refused?: boolean;
 }
@@ -135,7 +137,7 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
   return awaiting;
 }
 
-function salvageOf(tx: Transaction, run: RunRecord, settlement: Settlement): Ending["salvage"] {
+function salvageOf(tx: Transaction, run: RunRecord, settlement: Settlement): WorkOutcome["salvage"] {
   const wanted = tx.profile.salvage && (run.text === "" || run.status !== "completed");
   return wanted && settlement.salvage !== undefined ? { lastSteps: settlement.salvage } : null;
 }

@@ -12,6 +12,7 @@ import type { IdPrefix, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.
 import type { JsonObject } from "../protocol/json.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { Profile } from "../protocol/profile.ts";
+import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { ResolveInput } from "../policy/resolve-config.ts";
@@ -29,11 +30,11 @@ export interface Effects {
   readonly worksEnded: WorkId[];
   /** Unread mail arrived for these agents; host-driven waiters look again. */
   readonly mail: Set<ThreadId>;
+  /** Items appended to transcripts, for the sessions that are loaded. */
+  readonly items: { readonly threadId: ThreadId; readonly items: readonly TranscriptItem[] }[];
   readonly events: RuntimeEvent[];
   /** A deadline may have become the earliest. */
   deadlines: boolean;
-  /** Budgets or rates may have changed. */
-  readonly spent: Set<ThreadId>;
 }
 
 /** What a plan needs to know of its tree beside the store. */
@@ -51,6 +52,9 @@ export interface PlanContext {
   permitFree(): boolean;
   /** Resolves the effective configuration of a child (SPN-7, POL-1). @throws RejectedError in the order of agents.md 17. */
   resolveConfig(request: ConfigRequest): AgentConfig;
+  loaded(threadId: ThreadId): boolean;
+  /** The mode hint of a model's own, if it has one (POL-4). */
+  modelHint(provider: string, model: string | null): string | null;
   /** Where an agent stands in the queue, 1 for the next. */
   position(threadId: ThreadId): number;
   readonly redact: Redact;
@@ -79,9 +83,9 @@ export class Transaction {
     closed: [],
     worksEnded: [],
     mail: new Set(),
+    items: [],
     events: [],
     deadlines: false,
-    spent: new Set(),
   };
 
   constructor(store: StoreTx, context: PlanContext) {
@@ -125,7 +129,11 @@ export class Transaction {
     return next;
   }
 
+  /** The tree's limits were written: memory takes them over. */
+  limitsChanged = false;
+
   putTree(change: Partial<TreeRecord>): void {
+    if (change.limits !== undefined) this.limitsChanged = true;
     const tree = this.tree();
     this.store.putTree({ ...tree, ...change, revision: tree.revision + 1 });
   }

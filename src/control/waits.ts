@@ -46,6 +46,7 @@ export function openWait(tx: Transaction, runId: RunId, request: WaitRequest): W
     threadId: agent.threadId,
     runId,
     callId: request.callId,
+    step: run.steps,
     works: request.works,
     agents: request.agents,
     need: request.need,
@@ -100,10 +101,10 @@ export interface Collected {
 }
 
 /** Ended waits of a run as tool outputs. Binds the results that they hand out. */
-export function collectWaits(tx: Transaction, runId: RunId, callIds: ReadonlySet<string>): Collected[] {
+export function collectWaits(tx: Transaction, runId: RunId, step: number, callIds: ReadonlySet<string>): Collected[] {
   const collected: Collected[] = [];
   for (const wait of tx.store.waitsOfRun(runId)) {
-    if (wait.end === null || !callIds.has(wait.callId)) continue;
+    if (wait.end === null || wait.step !== step || !callIds.has(wait.callId)) continue;
     collected.push(tx.profile.richWait && wait.works.length > 0 ? collectJoin(tx, wait) : collectSummary(tx, wait));
   }
   return collected;

@@ -2,7 +2,7 @@
  * Spans after OpenTelemetry's GenAI conventions (OBS-2). A background child's run is linked to the span that asked for
  * it: the asking span's context is stored with the work's start and read back after unload, restart or in another process.
  */
-import { type Attributes, type Link, type Span, SpanStatusCode, trace, type Tracer } from "@opentelemetry/api";
+import { type Attributes, context, type Link, type Span, SpanStatusCode, trace, type Tracer } from "@opentelemetry/api";
 import { describeError } from "../protocol/errors.ts";
 
 export type { Attributes, Span, Tracer };
@@ -25,8 +25,15 @@ export function linkTo(reference: string | null): Link[] {
   return [{ context: { traceId: match[1]!, spanId: match[2]!, traceFlags: Number(match[3]), isRemote: true } }];
 }
 
-export function startSpan(tracer: Tracer, name: string, attributes: Attributes, links: readonly Link[] = []): Span {
-  return tracer.startSpan(name, { attributes, links: [...links] });
+/** A span under `parent`, or one of its own with links to what caused it. */
+export function startSpan(
+  tracer: Tracer,
+  name: string,
+  attributes: Attributes,
+  origin: { readonly parent?: Span; readonly links?: readonly Link[] } = {},
+): Span {
+  const around = origin.parent === undefined ? context.active() : trace.setSpan(context.active(), origin.parent);
+  return tracer.startSpan(name, { attributes, links: [...(origin.links ?? [])] }, around);
 }
 
 export function endSpan(span: Span, error?: unknown): void {

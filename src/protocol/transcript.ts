@@ -47,8 +47,8 @@ export type ItemBody =
     }
   | {
       readonly kind: "assistant";
-      /** `answer`: the run's final answer. `intermediate`: an answer after which the run went on. `tools`: it made calls. */
-      readonly phase: "answer" | "intermediate" | "tools";
+      /** `answer`: the run's final answer. `intermediate`: an answer after which the run went on. `tools`: it made calls. `partial`: what a request had said when it was cut off. */
+      readonly phase: "answer" | "intermediate" | "tools" | "partial";
       readonly parts: readonly AssistantPart[];
       readonly model: string | null;
       readonly inherited: boolean;

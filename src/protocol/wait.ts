@@ -9,6 +9,8 @@ export interface WaitRecord {
   readonly threadId: ThreadId;
   readonly runId: RunId;
   readonly callId: string;
+  /** Steps of the run so far; call ids repeat from step to step. */
+  readonly step: number;
   /** No targets: any mail ends it (agents.md 32). Else the works it waits for, and how many of them must end. */
   readonly works: readonly WorkId[];
   /** Agents named as targets: mail from one of them ends the wait as `new_input`. */

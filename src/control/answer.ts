@@ -1,0 +1,118 @@
+/**
+ * A response without calls: the run's answer, or an intermediate one (MBX-4, MBX-5, WRK-8). What is due decides, in the
+ * commit that stores the answer.
+ */
+import { z } from "zod";
+import type { RunId, WorkId } from "../protocol/ids.ts";
+import type { Json } from "../protocol/json.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { ItemBody } from "../protocol/transcript.ts";
+import type { Usage } from "../protocol/usage.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+import { FIRST_PHASE, nextPhase, takesMail } from "../mailbox/delivery-phase.ts";
+import { owesReservedMail } from "../mailbox/drain.ts";
+import type { AssistantBody } from "../session/ports.ts";
+import { type Accepted, appendItems, currentRun, recordStep } from "./runs.ts";
+import { settleRun, type Settlement } from "./settle.ts";
+import { must, type Transaction } from "./transaction.ts";
+
+export interface Answered extends Accepted {
+  readonly outcome: "settled" | "continues";
+}
+
+export function answerRun(
+  tx: Transaction,
+  runId: RunId,
+  body: AssistantBody,
+  usage: Usage,
+  about: { readonly text: string; readonly wrapUp: "turn_limit" | "time_limit" | null; readonly salvage: readonly string[] },
+): Answered {
+  const run = currentRun(tx, runId);
+  if (about.wrapUp === null && moreIsDue(tx, run)) {
+    return { ...recordStep(tx, runId, { ...body, phase: "intermediate" }, usage), outcome: "continues" };
+  }
+  const judged = judge(tx, run, about.text);
+  if (judged.repair.length > 0 && about.wrapUp === null) return repair(tx, runId, body, usage, judged.repair);
+  const stored = recordStep(tx, runId, body, usage);
+  const settlement: Settlement = {
+    status: about.wrapUp === null ? "completed" : "failed",
+    reason: about.wrapUp ?? "completed",
+    text: about.text,
+    salvage: about.salvage,
+    ...(about.wrapUp === null ? { perWork: (id) => judged.endings.get(id) } : {}),
+  };
+  settleRun(tx, runId, settlement);
+  return { ...stored, outcome: "settled" };
+}
+
+/** Input that reopens the run: a steer, or trigger-turn mail that it was reserved for and has not taken. */
+function moreIsDue(tx: Transaction, run: RunRecord): boolean {
+  const unread = tx.store.unread(run.threadId, { limit: tx.limits.mailboxMessages * 2 });
+  let phase = nextPhase(FIRST_PHASE, "answered");
+  if (unread.some((mail) => mail.steer)) phase = nextPhase(phase, "steered");
+  return takesMail(phase) || owesReservedMail(unread, run.id, run.reservedSeq);
+}
+
+interface Fault {
+  readonly work: WorkRecord;
+  readonly text: string;
+}
+
+interface Judgement {
+  readonly endings: ReadonlyMap<WorkId, NonNullable<ReturnType<NonNullable<Settlement["perWork"]>>>>;
+  readonly repair: readonly Fault[];
+}
+
+/** Validates the answer against the schemas that the served works declare. */
+function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
+  const endings = new Map<WorkId, { ending: "schema_failed" | "completed"; value?: Json; error?: WorkErrorOf }>();
+  const repair: Fault[] = [];
+  for (const id of run.serves) {
+    const work = must(tx.store.work(id), "work", id);
+    if (work.outputSchema === null || work.state === "ended" || work.openUnder > 0) continue;
+    const checked = checkSchema(work.outputSchema, text);
+    if (checked.ok) {
+      endings.set(id, { ending: "completed", value: checked.value });
+    } else if (work.schemaRepairs < tx.limits.schemaRepairs) {
+      repair.push({ work, text: checked.fault });
+    } else {
+      const error = { code: "INVALID_ARGUMENT", message: `the answer does not satisfy the schema: ${checked.fault}`, status: null };
+      endings.set(id, { ending: "schema_failed", error });
+    }
+  }
+  return { endings, repair };
+}
+
+type WorkErrorOf = { readonly code: string; readonly message: string; readonly status: null };
+
+function repair(tx: Transaction, runId: RunId, body: AssistantBody, usage: Usage, faults: readonly Fault[]): Answered {
+  const stored = recordStep(tx, runId, { ...body, phase: "intermediate" }, usage);
+  for (const { work } of faults) {
+    tx.store.putWork({ ...must(tx.store.work(work.id), "work", work.id), schemaRepairs: work.schemaRepairs + 1 });
+  }
+  const note: ItemBody = {
+    kind: "context",
+    topic: "schema_repair",
+    text: faults
+      .map(({ work, text }) => `The answer to ${work.id} does not satisfy its JSON Schema: ${text}. Answer again, with JSON alone.`)
+      .join("\n"),
+  };
+  const appended = appendItems(tx, stored.agent, stored.run, [note]);
+  return { run: stored.run, agent: appended.agent, items: [...stored.items, ...appended.items], outcome: "continues" };
+}
+
+type Checked = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string };
+
+/** Parses an answer as JSON, with or without a code fence, and validates it. */
+export function checkSchema(schema: WorkRecord["outputSchema"], text: string): Checked {
+  const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text);
+  let value: Json;
+  try {
+    value = JSON.parse(fenced?.[1] ?? text) as Json;
+  } catch {
+    return { ok: false, fault: "it is not JSON" };
+  }
+  const parsed = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]).safeParse(value);
+  if (parsed.success) return { ok: true, value };
+  return { ok: false, fault: z.prettifyError(parsed.error).replaceAll("\n", "; ") };
+}

@@ -1,0 +1,49 @@
+/** Outputs of the calls that waited: ended waits and answered questions, as transcript items. */
+import type { RunId } from "../protocol/ids.ts";
+import type { ItemBody } from "../protocol/transcript.ts";
+import type { Call } from "../session/ports.ts";
+import { type Accepted, appendItems, currentRun } from "./runs.ts";
+import type { Transaction } from "./transaction.ts";
+import { collectWaits } from "./waits.ts";
+
+export interface CollectedCalls extends Accepted {
+  /** Calls that still wait. */
+  readonly waiting: ReadonlySet<string>;
+}
+
+export function collectCalls(tx: Transaction, runId: RunId, calls: readonly Call[]): CollectedCalls {
+  const run = currentRun(tx, runId);
+  const callIds = new Set(calls.map((call) => call.callId));
+  const agent = tx.agent(run.threadId);
+  const bodies: ItemBody[] = collectWaits(tx, runId, run.steps, callIds).map((collected) => ({
+    kind: "tool_result",
+    callId: collected.callId,
+    name: "wait_agent",
+    output: collected.output,
+    isError: collected.isError,
+    mailIds: collected.mailIds,
+    waitId: collected.waitId,
+    elapsedMs: collected.elapsedMs,
+  }));
+  const waiting = new Set<string>();
+  for (const wait of tx.store.openWaitsOf(run.threadId)) if (callIds.has(wait.callId)) waiting.add(wait.callId);
+  for (const call of calls) {
+    const request = call.type === "request" ? tx.store.request(call.requestId) : undefined;
+    if (request === undefined) continue;
+    if (request.status === "pending") {
+      waiting.add(request.callId);
+      continue;
+    }
+    bodies.push({
+      kind: "tool_result",
+      callId: request.callId,
+      name: request.kind,
+      output: request.answer ?? `(${request.status})`,
+      isError: request.status !== "resolved",
+      mailIds: [],
+      waitId: null,
+      elapsedMs: (request.answeredAt ?? tx.now) - request.createdAt,
+    });
+  }
+  return { ...appendItems(tx, agent, run, bodies), run, waiting };
+}

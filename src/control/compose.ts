@@ -1,0 +1,146 @@
+/**
+ * What goes into the next request of a run: the runtime's own texts and the mail that is due (MBX-4, MBX-5, MBX-15). A plan
+ * that only writes when it finds mail that cannot be read.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { Limits } from "../protocol/limits.ts";
+import type { MailRecord } from "../protocol/mail.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { ContextTopic, ItemBody, TranscriptItem } from "../protocol/transcript.ts";
+import { selectBatch } from "../mailbox/drain.ts";
+import { renderMail, renderResultStub } from "../mailbox/render.ts";
+import { chooseModeHint, hintToSend } from "../policy/mode-hint.ts";
+import type { NextInput } from "../session/ports.ts";
+import { childrenNote } from "./children-note.ts";
+import { authorName } from "./delivery.ts";
+import { deadLetter } from "./mail-states.ts";
+import { quarantine } from "./quarantine.ts";
+import { must, type Transaction } from "./transaction.ts";
+
+/** Runs in a row that the provider refused before queue-only mail is kept out (MBX-15). */
+const REFUSALS = 3;
+
+export interface ComposedInput extends NextInput {
+  readonly wrapUp: "turn_limit" | "time_limit" | null;
+  readonly modeHint: string | null;
+}
+
+export function composeInput(
+  tx: Transaction,
+  run: RunRecord,
+  items: readonly TranscriptItem[],
+  first: boolean,
+): ComposedInput {
+  const agent = tx.agent(run.threadId);
+  quarantine(tx, agent);
+  const byUser = run.causes.some((cause) => tx.store.mail(cause.mailId)?.kind === "user");
+  const batch = selectBatch({
+    unread: tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 }),
+    runId: run.id,
+    phase: run.acceptedAt === null ? "first" : "boundary",
+    budgetBytes: tx.limits.mailPerRequestBytes ?? tx.context.contextWindow(agent),
+    userFirst: tx.profile.userRunDrainsLate && byUser,
+    withoutQueueOnly: run.acceptedAt === null && agent.refusals >= REFUSALS,
+  });
+  const limit = overLimit(tx.limits, run, tx.now);
+  const modeHint = first ? dueModeHint(tx, agent, run) : null;
+  const notes = [
+    ...(first ? openingNotes(tx, agent, run, modeHint) : []),
+    ...(limit !== null && !run.wrapUpOffered ? [note("wrap_up", wrapUpText(limit))] : []),
+  ];
+  const stubs = batch.stubs.map((mail): ItemBody => ({ ...itemOf(tx, mail), text: stubText(tx, mail) }) as ItemBody);
+  return {
+    mail: batch.mail,
+    stubs: batch.stubs,
+    leftOut: batch.leftOut.filter((mail) => mail.resultOf === null),
+    bodies: [...notes, ...stubs, ...orderForRequest(batch.mail).map((mail) => itemOf(tx, mail))],
+    handed: handedOut(tx, run, items),
+    wrapUp: limit !== null && !run.wrapUpOffered ? limit : null,
+    modeHint,
+  };
+}
+
+/** The limit that a run has reached, if any; time in waits does not count (RUN-3). */
+export function overLimit(limits: Limits, run: RunRecord, now: number): "turn_limit" | "time_limit" | null {
+  if (limits.stepsPerRun !== null && run.steps >= limits.stepsPerRun) return "turn_limit";
+  const elapsed = now - run.reservedAt - run.waitedMs;
+  if (limits.runWallClockMs !== null && elapsed >= limits.runWallClockMs) return "time_limit";
+  return null;
+}
+
+/** The provider has accepted a request without them: what the refused ones held is given up (MBX-15). */
+export function leaveOut(tx: Transaction, input: NextInput): void {
+  for (const left of input.leftOut) {
+    const mail = tx.store.mail(left.id);
+    if (mail?.state === "accepted") deadLetter(tx, mail, "provider_refused");
+  }
+}
+
+function openingNotes(tx: Transaction, agent: AgentRecord, run: RunRecord, modeHint: string | null): ItemBody[] {
+  const notes: ItemBody[] = [];
+  if (modeHint !== null) notes.push(note("mode_hint", modeHint));
+  const children = agent.children === 0 ? null : childrenNote(tx, agent);
+  if (children !== null) notes.push(note("children", children));
+  if (run.woken && run.causes.some((cause) => tx.store.mail(cause.mailId)?.kind === "notice")) {
+    notes.push(note("lost_run", "Mail of the runtime is among what follows; it is not from the user."));
+  }
+  return notes;
+}
+
+/** Whether and what of a mode hint is due; a leaf cannot delegate and gets none (POL-4). */
+function dueModeHint(tx: Transaction, agent: AgentRecord, run: RunRecord): string | null {
+  if (agent.config.leaf) return null;
+  const hint = chooseModeHint({
+    configured: agent.config.modeHint,
+    ofModel: tx.context.modelHint(run.provider, run.model),
+    effort: run.effort,
+  });
+  return hintToSend(hint, agent.sentModeHint);
+}
+
+function note(topic: ContextTopic, text: string): ItemBody {
+  return { kind: "context", topic, text };
+}
+
+function wrapUpText(limit: "turn_limit" | "time_limit"): string {
+  const which = limit === "turn_limit" ? "number of steps" : "time";
+  return `The ${which} allowed for this run is used up. This is its last request and no tools can be called: say what you have, what is missing, and what should come next.`;
+}
+
+/** Results that waits handed out with outputs which no accepted request has held yet (WAI-3). */
+function handedOut(tx: Transaction, run: RunRecord, items: readonly TranscriptItem[]): MailRecord["id"][] {
+  const ids: MailRecord["id"][] = [];
+  for (let at = items.length - 1; at >= 0 && items[at]!.kind === "tool_result"; at -= 1) {
+    const item = items[at]!;
+    if (item.kind === "tool_result" && item.runId === run.id) ids.push(...item.mailIds);
+  }
+  return ids.filter((id) => tx.store.mail(id)?.state === "accepted");
+}
+
+function stubText(tx: Transaction, mail: MailRecord): string {
+  const work = must(tx.store.work(mail.resultOf!), "work", mail.resultOf!);
+  return renderResultStub(mail, work.outcome!.ending);
+}
+
+/** Mail by `seq`, the run's user message last (lineage C4.11). */
+export function orderForRequest(batch: readonly MailRecord[]): readonly MailRecord[] {
+  return [...batch.filter((mail) => mail.kind !== "user"), ...batch.filter((mail) => mail.kind === "user")];
+}
+
+/** The transcript item of a message. */
+export function itemOf(tx: Transaction, mail: MailRecord): ItemBody {
+  if (mail.kind === "user") {
+    return { kind: "user", text: mail.content.text, mailId: mail.id, workId: mail.workId, inherited: false };
+  }
+  const author = authorName(mail.author);
+  return {
+    kind: "mail",
+    mailId: mail.id,
+    mail: mail.kind,
+    author: author as Extract<ItemBody, { kind: "mail" }>["author"],
+    recipient: mail.recipientPath,
+    workId: mail.workId,
+    resultOf: mail.resultOf,
+    text: renderMail(mail, { withWork: tx.profile.richOutputs }),
+  };
+}

@@ -1,0 +1,177 @@
+/**
+ * From an admitted agent to a run that is driven: load, reserve or resume, loop, and what follows when it ends.
+ *
+ * - V1 An agent is loaded before its run is reserved: what cannot be loaded has no run to lose.
+ * - V2 A drive belongs to one generation of its session. After a stop, an unload or a loss it is another's business; its
+ *   late answers are refused by the store, which knows the run as settled.
+ */
+import { describeError, InterruptedError } from "../protocol/errors.ts";
+import type { RunId, ThreadId } from "../protocol/ids.ts";
+import { endSpan, linkTo, startSpan } from "../platform/telemetry.ts";
+import { driveRun } from "../session/run-loop.ts";
+import type { Session } from "../session/session.ts";
+import type { Grant } from "./dispatch.ts";
+import { forget, load } from "./load.ts";
+import { loadHasFailed } from "./load-failure.ts";
+import { RunJournal } from "./run-journal.ts";
+import { reserveRun, resumeRun } from "./runs.ts";
+import type { Candidate, Tree } from "./tree.ts";
+
+/** An admitted agent begins a new run for its trigger-turn mail. */
+export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
+  void withGrant(tree, candidate, grant, async (session) => {
+    const reserved = await tree.transact(
+      (tx) => {
+        const run = reserveRun(tx, candidate.threadId);
+        return run === null || run === "rate" ? run : { run, agent: tx.agent(candidate.threadId) };
+      },
+      (value) => {
+        if (value === null || value === "rate") return;
+        session.agent = { ...value.agent, config: session.agent.config };
+        session.run = value.run;
+        session.lifecycle.send("RESERVE");
+        tree.runs.set(candidate.threadId, { runId: value.run.id, grant, composed: false });
+      },
+    );
+    if (reserved === "rate") tree.reactions.rateReached(tree, candidate);
+    if (reserved === null || reserved === "rate") return false;
+    if (session.run?.id === reserved.run.id) startDrive(tree, session);
+    return true;
+  });
+}
+
+/** An admitted agent goes on after its waits. */
+export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
+  void withGrant(tree, candidate, grant, async (session) => {
+    const runId = session.run?.id;
+    if (runId === undefined) return false;
+    const resumed = await tree.transact(
+      (tx) => {
+        const run = tx.store.run(runId);
+        return run?.status === "waiting" ? { run: resumeRun(tx, runId), agent: tx.agent(candidate.threadId) } : null;
+      },
+      (value) => {
+        if (value === null) return;
+        session.agent = { ...value.agent, config: session.agent.config };
+        session.run = value.run;
+        session.lifecycle.send("RESUME");
+        tree.runs.set(candidate.threadId, { runId, grant, composed: true });
+      },
+    );
+    if (resumed === null) return false;
+    if (session.run?.id === runId) startDrive(tree, session);
+    return true;
+  });
+}
+
+/** Loads the session and hands it on; a grant that is not used is given back, and what fails is taken care of. */
+async function withGrant(
+  tree: Tree,
+  candidate: Candidate,
+  grant: Grant,
+  use: (session: Session) => Promise<boolean>,
+): Promise<void> {
+  const { threadId } = candidate;
+  let loaded = tree.sessions.has(threadId);
+  try {
+    const session = await load(tree, threadId);
+    if (!loaded) {
+      grant.slot.commit();
+      loaded = true;
+      await tree.transact((tx) => {
+        tx.emit("agent.loaded", tx.agent(threadId));
+        tx.effects.mail.add(threadId);
+      });
+    }
+    // A cut-off provider of the run before has its grace time; the next run does not overlap with it.
+    await session.drive;
+    if (await use(session)) return;
+    grant[Symbol.dispose]();
+  } catch (error) {
+    grant[Symbol.dispose]();
+    if (!loaded) forget(tree, threadId);
+    await loadHasFailed(tree, candidate, error);
+  }
+}
+
+/** Starts the loop of the session's current run. */
+function startDrive(tree: Tree, session: Session): void {
+  const abort = new AbortController();
+  session.abort = abort;
+  session.generation += 1;
+  const generation = session.generation;
+  session.drive = drive(tree, session, abort.signal, generation).finally(() => {
+    if (session.generation === generation) session.drive = null;
+  });
+}
+
+async function drive(tree: Tree, session: Session, signal: AbortSignal, generation: number): Promise<void> {
+  const { threadId, path, config } = session.agent;
+  const run = session.run!;
+  const span = startSpan(
+    tree.shared.tracer,
+    `invoke_agent ${path}`,
+    {
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.agent.id": threadId,
+      "gen_ai.agent.name": path,
+      "gen_ai.conversation.id": threadId,
+      "gen_ai.provider.name": config.provider,
+      ...(run.model === null ? {} : { "gen_ai.request.model": run.model }),
+    },
+    { links: await causeLinks(tree, run.causes) },
+  );
+  try {
+    await driveRun(session, new RunJournal(tree, session, signal, span), signal);
+    endSpan(span);
+  } catch (error) {
+    endSpan(span, error);
+    // Stopped, unloaded or lost: whoever did it has seen to the rest.
+    if (session.generation !== generation || signal.aborted || tree.state !== "owned") return;
+    if (error instanceof InterruptedError) return;
+    await dropRun(tree, session, error);
+  }
+}
+
+async function causeLinks(tree: Tree, causes: readonly { readonly workId: string | null }[]) {
+  const traces = await tree.read((view) =>
+    causes.flatMap(({ workId }) => (workId === null ? [] : [view.work(workId as `wrk_${string}`)?.trace ?? null])),
+  );
+  return traces.flatMap((trace) => linkTo(trace));
+}
+
+/**
+ * The store or the runtime itself has failed under a run. Memory must not run ahead of the store (REC-3): the session is
+ * forgotten, and what is stored decides what happens next, as after a crash.
+ */
+async function dropRun(tree: Tree, session: Session, error: unknown): Promise<void> {
+  const { threadId } = session.agent;
+  const runId = session.run?.id;
+  tree.shared.logger.error({ threadId, runId, err: error }, "a run was dropped");
+  const grant = tree.runs.get(threadId)?.grant;
+  forget(tree, threadId);
+  tree.residency.release(threadId);
+  grant?.[Symbol.dispose]();
+  session.abort?.abort(new InterruptedError("RUN_INTERRUPTED", describeError(error)));
+  if (runId !== undefined) await tree.reactions.dropped(tree, runId);
+}
+
+/** A run was settled from the store: its drive ends, within the grace time or without being waited for (INT-3). */
+export function stop(tree: Tree, threadId: ThreadId, runId: RunId, why: string): void {
+  const session = tree.sessions.get(threadId);
+  if (session?.run?.id !== runId) return;
+  const drive = session.drive;
+  session.abort?.abort(new InterruptedError("RUN_INTERRUPTED", `run ${runId} was stopped: ${why}.`, { why }));
+  session.generation += 1;
+  session.partialText = "";
+  if (drive === null) return;
+  if (session.lifecycle.can("INTERRUPT")) session.lifecycle.send("INTERRUPT");
+  const cut = Promise.withResolvers<void>();
+  const timer = tree.shared.clock.setTimer(tree.limits.interruptGraceMs, cut.resolve);
+  session.drive = Promise.race([drive, cut.promise]).finally(() => {
+    timer.cancel();
+    session.drive = null;
+    if (session.lifecycle.state === "interrupting") session.lifecycle.send("DRAINED");
+    tree.watchers.changed();
+  });
+}

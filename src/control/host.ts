@@ -1,0 +1,72 @@
+/**
+ * Host-driven roots (HDR): a root whose loop belongs to somebody else. It has a mailbox and works it asked for, no runs; what
+ * cannot be injected comes with tool results.
+ *
+ * - H1 Mail that a wait returns is `delivered` when a later call carries its cursor; until then it is returned again,
+ *   marked `repeated` (HDR-3).
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { MailRecord } from "../protocol/mail.ts";
+import type { Json } from "../protocol/json.ts";
+import { authorName } from "./delivery.ts";
+import { acknowledgeMail } from "./runs.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** Bounds of one answer. */
+const MESSAGES = 32;
+const BYTES = 64 * 1024;
+
+export interface HostMail {
+  readonly messages: readonly Json[];
+  /** Carry it in the next call, as proof that these were taken in. Null when there are none. */
+  readonly cursor: string | null;
+  readonly more: boolean;
+}
+
+/** Marks everything up to a cursor as delivered. Unknown or old cursors change nothing. */
+export function acknowledge(tx: Transaction, agent: AgentRecord, cursor: string | null | undefined): void {
+  const upTo = Number(/^seq:(\d+)$/.exec(cursor ?? "")?.[1] ?? 0);
+  if (upTo === 0) return;
+  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+    if (mail.seq <= upTo && mail.handedOut > 0) acknowledgeMail(tx, mail);
+  }
+}
+
+/** Hands out unread mail, oldest first, bounded. */
+export function handOut(tx: Transaction, agent: AgentRecord): HostMail {
+  const unread = tx.store.unread(agent.threadId, { limit: MESSAGES + 1 });
+  const messages: Json[] = [];
+  let bytes = 0;
+  let last: MailRecord | null = null;
+  for (const mail of unread.slice(0, MESSAGES)) {
+    bytes += mail.content.bytes;
+    if (messages.length > 0 && bytes > BYTES) break;
+    messages.push(hostMessage(mail));
+    tx.store.putMail({ ...mail, handedOut: mail.handedOut + 1 });
+    last = mail;
+  }
+  return { messages, cursor: last === null ? null : `seq:${last.seq}`, more: messages.length < unread.length };
+}
+
+function hostMessage(mail: MailRecord): Json {
+  return {
+    message_id: mail.id,
+    type: mail.kind,
+    from: authorName(mail.author),
+    ...(mail.workId === null ? {} : { work_id: mail.workId }),
+    ...(mail.resultOf === null ? {} : { result_of: mail.resultOf }),
+    text: mail.content.text,
+    ...(mail.content.artifact === null ? {} : { artifact: mail.content.artifact.id }),
+    authority: mail.authority,
+    ...(mail.handedOut > 0 ? { repeated: true } : {}),
+  };
+}
+
+/** Ends every other tool result of a host: how much is unread, and from whom (HDR-2). Null when nothing is. */
+export function unreadNotice(tx: Transaction, agent: AgentRecord): string | null {
+  const { unread } = tx.store.mailbox(agent.threadId);
+  if (unread === 0) return null;
+  const senders = [...new Set(tx.store.unread(agent.threadId, { limit: 50 }).map((mail) => authorName(mail.author)))];
+  const shown = senders.slice(0, 5).join(", ");
+  return `[${unread} unread message${unread === 1 ? "" : "s"} from ${shown}${senders.length > 5 ? ", …" : ""}; call wait_agent to read]`;
+}

@@ -1,0 +1,101 @@
+/** What can be asked about a tree without changing it: agents, works, who owes what (LST-1, WRK-9, MBX-13, RES-1). */
+import type { AgentPath } from "../protocol/agent-path.ts";
+import type { AgentRecord, AgentStatus, LastOutcome } from "../protocol/agent.ts";
+import type { ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+import type { StoreView } from "../store/port.ts";
+import { statusOf } from "./status.ts";
+
+export interface AgentSummary {
+  readonly path: AgentPath;
+  readonly threadId: ThreadId;
+  readonly status: AgentStatus;
+  readonly resident: boolean;
+  readonly model: string | null;
+  readonly provider: string;
+  readonly role: string | null;
+  readonly lastOutcome: LastOutcome | null;
+  readonly openWorks: readonly WorkId[];
+  readonly unread: number;
+  readonly oldestUnreadMs: number | null;
+  readonly tokens: number;
+  readonly lastActiveAt: number;
+}
+
+/** What only the owner's memory knows; without an owner nothing is resident and positions are unknown. */
+export interface Live {
+  readonly loaded: (threadId: ThreadId) => boolean;
+  readonly position: (threadId: ThreadId) => number;
+}
+
+export const NOT_LIVE: Live = { loaded: () => false, position: () => 0 };
+
+export function summarise(view: StoreView, agent: AgentRecord, live: Live): AgentSummary {
+  const mailbox = view.mailbox(agent.threadId);
+  return {
+    path: agent.path,
+    threadId: agent.threadId,
+    status: statusOf(view, agent, live),
+    resident: live.loaded(agent.threadId),
+    model: agent.config.model,
+    provider: agent.config.provider,
+    role: agent.config.role,
+    lastOutcome: agent.lastOutcome,
+    openWorks: view.openWorksOf(agent.threadId).map((work) => work.id),
+    unread: mailbox.unread,
+    oldestUnreadMs: mailbox.oldestUnreadAt === null ? null : view.now() - mailbox.oldestUnreadAt,
+    tokens: agent.usage.inputTokens + agent.usage.outputTokens,
+    lastActiveAt: agent.lastActiveAt,
+  };
+}
+
+export interface ListRequest {
+  readonly under?: AgentPath;
+  readonly closed?: boolean;
+  readonly after?: string | null;
+  readonly limit?: number;
+}
+
+export function listAgents(view: StoreView, tree: TreeId, request: ListRequest, live: Live) {
+  const page = view.agents(tree, request.under ?? "/root", {
+    limit: request.limit ?? 100,
+    after: request.after ?? null,
+    closed: request.closed ?? false,
+  });
+  return { agents: page.rows.map((agent) => summarise(view, agent, live)), next: page.next };
+}
+
+export interface OwedWork {
+  readonly work: WorkRecord;
+  /** Who has it, and what that agent is doing. */
+  readonly executor: AgentPath;
+  readonly status: AgentStatus;
+}
+
+/** Works that others owe to an agent. */
+export function owed(view: StoreView, agent: AgentRecord, live: Live): OwedWork[] {
+  return view.openWorksAskedBy(agent.threadId).map((work) => describe(view, work, live));
+}
+
+/** Works that an agent owes to others. */
+export function owes(view: StoreView, agent: AgentRecord, live: Live): OwedWork[] {
+  return view.openWorksOf(agent.threadId).map((work) => describe(view, work, live));
+}
+
+function describe(view: StoreView, work: WorkRecord, live: Live): OwedWork {
+  const executor = view.agent(work.executor)!;
+  return { work, executor: work.executorPath, status: statusOf(view, executor, live) };
+}
+
+/** Registered, resident and running are three numbers (RES-1). */
+export interface Counts {
+  readonly registered: number;
+  readonly resident: number;
+  readonly running: number;
+  readonly queued: number;
+}
+
+/** Runs accepted, not settled, not in a wait. */
+export function runningCount(view: StoreView, tree: TreeId): number {
+  return view.openRuns(tree).filter((run) => run.status === "running" && run.threadId !== tree).length;
+}

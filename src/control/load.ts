@@ -1,0 +1,193 @@
+/**
+ * Loading and unloading of sessions (RES-3 to RES-8). A load reads what is stored and nothing else; an unload looks once
+ * more in the commit that says so, and forgets.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
+import type { ThreadId } from "../protocol/ids.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { TranscriptItem } from "../protocol/transcript.ts";
+import type { UnloadFacts } from "../residency/may-unload.ts";
+import { createLifecycle } from "../session/lifecycle.ts";
+import { Session } from "../session/session.ts";
+import type { StoreView } from "../store/port.ts";
+import type { Tree } from "./tree.ts";
+
+interface Stored {
+  readonly agent: AgentRecord;
+  readonly run: RunRecord | null;
+  readonly items: TranscriptItem[];
+  readonly above: readonly AgentRecord["config"][];
+}
+
+/** What hinders an agent to run that only the operator can mend (RES-9). Its mail stays as it is. */
+export function blockedBy(tree: Tree, agent: AgentRecord): RejectedError | null {
+  const { provider, tools } = agent.config;
+  if (tree.shared.adapter(provider) === undefined) {
+    return new RejectedError("PROVIDER_NOT_CONFIGURED", `agent ${agent.path} runs on \`${provider}\`, which this runtime was not given.`, {
+      path: agent.path,
+      provider,
+    });
+  }
+  const missing = tools.filter((tool) => !tree.shared.hasTool(tool));
+  if (missing.length === 0) return null;
+  return new RejectedError("TOOL_NOT_CONFIGURED", `agent ${agent.path} has tools that this runtime was not given: ${missing.join(", ")}.`, {
+    path: agent.path,
+    tools: missing,
+  });
+}
+
+/**
+ * Loads a session that has its slot.
+ * @throws RejectedError `LOAD_FAILED` with a reason, `PROVIDER_NOT_CONFIGURED`, `TOOL_NOT_CONFIGURED`.
+ */
+export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
+  const known = tree.sessions.get(threadId);
+  if (known !== undefined) return known;
+  const lifecycle = createLifecycle(threadId, tree.shared.inspect);
+  lifecycle.send("LOAD");
+  const stored = await readStored(tree, threadId);
+  const blocked = blockedBy(tree, stored.agent);
+  if (blocked !== null) throw blocked;
+  const { config } = stored.agent;
+  if (config.workspace !== null && !tree.shared.workspaceExists(config.workspace)) {
+    throw loadFailed(stored.agent, "workspace_missing", false);
+  }
+  const provider = await openProvider(tree, stored.agent);
+  const session = new Session({
+    lifecycle,
+    provider,
+    agent: { ...stored.agent, config: ceiling(tree, stored) },
+    run: stored.run,
+    items: stored.items,
+  });
+  lifecycle.send("LOADED");
+  if (stored.run?.status === "waiting") lifecycle.send("WAIT");
+  tree.requireOwned();
+  tree.sessions.set(threadId, session);
+  return session;
+}
+
+async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
+  try {
+    return await tree.read((view) => {
+      const agent = view.agent(threadId)!;
+      return {
+        agent,
+        run: agent.currentRun === null ? null : (view.run(agent.currentRun) ?? null),
+        items: [...view.items(threadId, 0, agent.items)],
+        above: configsAbove(view, agent),
+      };
+    });
+  } catch (error) {
+    if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") {
+      throw new RejectedError("LOAD_FAILED", `agent ${threadId} cannot be loaded: ${error.message}`, {
+        reason: "record_corrupt",
+        retryable: false,
+      }, error);
+    }
+    throw error;
+  }
+}
+
+function configsAbove(view: StoreView, agent: AgentRecord): AgentRecord["config"][] {
+  const configs: AgentRecord["config"][] = [];
+  for (let at = agent.parent === null ? undefined : view.agent(agent.parent); at !== undefined; ) {
+    configs.push(at.config);
+    at = at.parent === null ? undefined : view.agent(at.parent);
+  }
+  return configs;
+}
+
+/** Nothing is wider after a reload than before (RES-8). */
+function ceiling(tree: Tree, stored: Stored): AgentRecord["config"] {
+  try {
+    return tree.shared.withinCeiling(stored.agent.config, stored.above);
+  } catch (error) {
+    throw loadFailed(stored.agent, "policy_unmet", false, error);
+  }
+}
+
+async function openProvider(tree: Tree, agent: AgentRecord) {
+  try {
+    return await tree.shared
+      .adapter(agent.config.provider)!
+      .openSession({ threadId: agent.threadId, path: agent.path, model: agent.config.model });
+  } catch (error) {
+    const retryable = CoppiceError.is(error) ? error.retryable : false;
+    throw loadFailed(agent, "provider_unavailable", retryable, error);
+  }
+}
+
+function loadFailed(agent: AgentRecord, reason: string, retryable: boolean, cause?: unknown): RejectedError {
+  const because = cause === undefined ? "" : `: ${describeError(cause)}`;
+  return new RejectedError("LOAD_FAILED", `agent ${agent.path} cannot be loaded (${reason})${because}.`, {
+    path: agent.path,
+    reason,
+    retryable,
+  }, cause);
+}
+
+/** Facts for the choice of whom to unload. */
+export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
+  const session = tree.sessions.get(threadId);
+  const mailbox = tree.mailboxes.get(threadId);
+  const state = session?.lifecycle.state;
+  const waiting = state === "waiting" && tree.runs.get(threadId)?.grant?.permit == null;
+  return {
+    lastRunSettled: state === "idle",
+    inParkableWait: waiting && (session?.agent.openRequests ?? 0) === 0 && tree.parksWaits(session!.agent.config.provider),
+    // A return that waits for its permit keeps its session.
+    reserved: state === undefined || tree.lane.isWaiting(threadId),
+    triggerMailPending: (mailbox?.triggers ?? 0) > 0,
+    queueOnlyMailPending: (mailbox?.unread ?? 0) > (mailbox?.triggers ?? 0),
+    requestPending: (session?.agent.openRequests ?? 0) > 0,
+    handoffBeingDelivered: false,
+    nativeForkIntentOpen: false,
+    pinPendingMail: session?.agent.config.pinPendingMail ?? false,
+  };
+}
+
+/** Unloads, unless something came up since it was chosen. Resolves with whether the session is gone. */
+export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
+  const session = tree.sessions.get(threadId);
+  if (session === undefined) return true;
+  const before = session.lifecycle.state;
+  if (!session.lifecycle.can("UNLOAD")) return false;
+  session.lifecycle.send("UNLOAD");
+  let calm: boolean;
+  try {
+    calm = await tree.transact((tx) => {
+      const agent = tx.agent(threadId);
+      const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
+      const busy = before === "idle" ? run !== undefined || tx.store.mailbox(threadId).triggers > 0 : run?.status !== "waiting";
+      const wakes = before === "waiting" && tx.store.openWaitsOf(threadId).length === 0;
+      if (busy || wakes || agent.state !== "open") return false;
+      tx.emit("agent.unloaded", agent, { runId: run?.id ?? null });
+      return true;
+    });
+  } catch (error) {
+    if (session.lifecycle.state === "unloading") session.lifecycle.send(before === "waiting" ? "WAIT" : "KEEP");
+    throw error;
+  }
+  if (session.lifecycle.state !== "unloading") return !tree.sessions.has(threadId);
+  if (!calm || tree.lane.isWaiting(threadId)) {
+    session.lifecycle.send(before === "waiting" ? "WAIT" : "KEEP");
+    return false;
+  }
+  session.lifecycle.send("UNLOADED");
+  forget(tree, threadId);
+  await session.provider.close().catch((error: unknown) => {
+    tree.shared.logger.warn({ threadId, err: error }, "closing a provider session failed");
+  });
+  return true;
+}
+
+/** Drops a session from memory. Its slot is the caller's to release. */
+export function forget(tree: Tree, threadId: ThreadId): void {
+  const session = tree.sessions.get(threadId);
+  if (session !== undefined) session.generation += 1;
+  tree.sessions.delete(threadId);
+  tree.mailboxes.delete(threadId);
+  tree.runs.delete(threadId);
+}

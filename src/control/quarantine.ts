@@ -1,0 +1,34 @@
+/** Stored messages that cannot be read go to the dead letters, and the agent goes on (MBX-10). */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { deliver } from "./delivery.ts";
+import type { Transaction } from "./transaction.ts";
+
+export function quarantine(tx: Transaction, agent: AgentRecord): void {
+  for (const id of tx.store.unreadable(agent.threadId)) {
+    tx.store.deadLetterUnreadable(id);
+    tx.emit("mail.dead_lettered", agent, {}, { mailId: id, reason: "unreadable" });
+  }
+  lostResults(tx, agent);
+}
+
+/** A result whose mail is gone undelivered leaves a trigger-turn notice, so that what waits for it is not stranded (WRK-4). */
+function lostResults(tx: Transaction, agent: AgentRecord): void {
+  for (const asked of tx.store.openWorksOf(agent.threadId)) {
+    if (asked.openUnder === 0) continue;
+    for (const work of tx.store.worksUnder(asked.id)) {
+      if (!work.resultPending || work.resultMailId === null) continue;
+      const mail = tx.store.mail(work.resultMailId);
+      if (mail !== undefined && mail.state !== "dead_lettered") continue;
+      const notice = deliver(tx, agent, {
+        author: { kind: "runtime" },
+        kind: "notice",
+        authority: "runtime",
+        trigger: true,
+        text: `The result of ${work.id} by ${work.executorPath} could not be delivered; it ended ${work.outcome?.ending ?? "unknown"}.`,
+        resultOf: work.id,
+        overLimit: true,
+      });
+      tx.store.putWork({ ...work, resultMailId: notice.id });
+    }
+  }
+}

@@ -1,0 +1,131 @@
+/** What memory does after a commit (`Reactions` of `tree.ts`), each in the commit's synchronous block. */
+import { CoppiceError } from "../protocol/errors.ts";
+import type { RunId, ThreadId } from "../protocol/ids.ts";
+import { admitRate } from "../policy/rates.ts";
+import { apply, cancel } from "./dispatch.ts";
+import { begin, goOn, stop } from "./drive.ts";
+import { forget } from "./load.ts";
+import { recoverRun } from "./recovery.ts";
+import type { Reactions, Tree } from "./tree.ts";
+import { endDueWaits } from "./wait-ends.ts";
+
+/** A store that fails is asked again after so long. */
+const STORE_RETRY_MS = 500;
+
+export function createReactions(pump: () => void): Reactions {
+  return {
+    wake(tree, candidate) {
+      apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
+    },
+    resume(tree, candidate) {
+      apply(tree, candidate, "return", (grant) => goOn(tree, candidate, grant));
+    },
+    stop,
+    settled,
+    closed,
+    deadlines: armDeadline,
+    dropped: recoverDropped,
+    rateReached(tree, candidate) {
+      apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
+      holdForRate(tree, pump);
+    },
+  };
+}
+
+/** A run is over: its permit is given back, its session is idle, or draining when it was cut off. */
+function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
+  cancelReturn(tree, threadId);
+  const session = tree.sessions.get(threadId);
+  const active = tree.runs.get(threadId);
+  if (active?.runId === runId) tree.runs.delete(threadId);
+  if (session?.run?.id === runId) {
+    session.run = null;
+    session.agent = { ...session.agent, openRequests: 0 };
+    if (session.lifecycle.can("SETTLE")) session.lifecycle.send("SETTLE");
+  }
+  if (active?.runId === runId) active.grant?.[Symbol.dispose]();
+}
+
+/** A return that waits for its permit has nothing to return to any more. */
+function cancelReturn(tree: Tree, threadId: ThreadId): void {
+  if (tree.sessions.get(threadId)?.lifecycle.state === "waiting" || !tree.sessions.has(threadId)) cancel(tree, threadId);
+}
+
+function closed(tree: Tree, threadId: ThreadId): void {
+  cancel(tree, threadId);
+  const session = tree.sessions.get(threadId);
+  if (session === undefined) return;
+  const grant = tree.runs.get(threadId)?.grant;
+  if (session.lifecycle.can("CLOSE")) session.lifecycle.send("CLOSE");
+  forget(tree, threadId);
+  grant?.[Symbol.dispose]();
+  tree.residency.release(threadId);
+  session.provider.close().catch((error: unknown) => {
+    tree.shared.logger.warn({ threadId, err: error }, "closing a provider session failed");
+  });
+}
+
+/** One timer a tree, for the earliest deadline of its open waits. */
+function armDeadline(tree: Tree): void {
+  void tree
+    .read((view) => view.nextDeadline(tree.treeId))
+    .then((at) => {
+      if (tree.state !== "owned" || tree.deadline?.at === at) return;
+      tree.deadline?.timer.cancel();
+      tree.deadline = null;
+      if (at === null) return;
+      const timer = tree.shared.clock.setTimer(
+        Math.max(0, at - tree.shared.clock.now()),
+        () => {
+          tree.deadline = null;
+          endDue(tree);
+        },
+        { keepAlive: true },
+      );
+      tree.deadline = { at, timer };
+    })
+    .catch((error: unknown) => retry(tree, error, () => armDeadline(tree)));
+}
+
+function endDue(tree: Tree): void {
+  if (tree.state !== "owned") return;
+  tree.transact((tx) => endDueWaits(tx)).catch((error: unknown) => retry(tree, error, () => endDue(tree)));
+}
+
+async function recoverDropped(tree: Tree, runId: RunId): Promise<void> {
+  try {
+    await tree.transact((tx) => recoverRun(tx, runId));
+  } catch (error) {
+    retry(tree, error, () => void recoverDropped(tree, runId));
+  }
+}
+
+function retry(tree: Tree, error: unknown, again: () => void): void {
+  if (tree.state !== "owned") return;
+  tree.shared.logger.warn({ treeId: tree.treeId, err: error }, "the store failed; trying again");
+  if (CoppiceError.is(error) && error.family === "rejected") return;
+  tree.shared.clock.setTimer(STORE_RETRY_MS, again, { keepAlive: true });
+}
+
+/** Over the runs a minute, wakes and committed works stay queued until the minute allows (BUD-5). */
+function holdForRate(tree: Tree, pump: () => void): void {
+  if (tree.rateTimer !== null) return;
+  tree.rateTimer = tree.shared.clock.setTimer(0, () => undefined);
+  void tree
+    .read((view) => admitRate(view.tree(tree.treeId)!.recentRuns, view.now(), tree.limits.runsPerMinute))
+    .then((decision) => {
+      const wait = decision.kind === "admitted" ? 0 : (decision.retryAfterMs ?? 60_000);
+      tree.rateTimer = tree.shared.clock.setTimer(
+        wait,
+        () => {
+          tree.rateTimer = null;
+          pump();
+        },
+        { keepAlive: true },
+      );
+    })
+    .catch((error: unknown) => {
+      tree.rateTimer = null;
+      retry(tree, error, pump);
+    });
+}

@@ -1,0 +1,290 @@
+/**
+ * One tree as its owner holds it: the lease, the loaded sessions, the runs under way. Everything in here is a cache of the
+ * store or belongs to a request that a crash would end as well.
+ *
+ * - O1 Memory changes in `apply`, one synchronous block after a commit, and nowhere else.
+ * - O2 After `lose` nothing is committed and nothing is dispatched; what runs is aborted (REC-6).
+ */
+import type { AgentPath } from "../protocol/agent-path.ts";
+import type { AgentConfig, AgentRecord } from "../protocol/agent.ts";
+import { CoppiceError, InterruptedError, RejectedError } from "../protocol/errors.ts";
+import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
+import type { Limits } from "../protocol/limits.ts";
+import type { Mailbox } from "../protocol/mail.ts";
+import type { Profile } from "../protocol/profile.ts";
+import type { ToolHost } from "../protocol/tool.ts";
+import type { Clock, Timer } from "../platform/clock.ts";
+import { sha256 } from "../platform/digest.ts";
+import type { Ids, Random } from "../platform/ids.ts";
+import type { Logger } from "../platform/logger.ts";
+import type { Redact } from "../platform/redact.ts";
+import type { Tracer } from "../platform/telemetry.ts";
+import type { AdmissionLane } from "../execution/admission.ts";
+import type { BackOff } from "../execution/back-off.ts";
+import type { PermitPool } from "../execution/permits.ts";
+import type { Prices } from "../policy/budget.ts";
+import type { ProviderAdapter } from "../providers/port.ts";
+import type { Residency } from "../residency/slots.ts";
+import type { Inspect } from "../session/lifecycle.ts";
+import type { Session } from "../session/session.ts";
+import type { Lease, Store, StoreView } from "../store/port.ts";
+import { Reservations } from "./budget.ts";
+import type { Grant } from "./dispatch.ts";
+import { EventHub } from "./event-hub.ts";
+import { type ConfigRequest, type Effects, type PlanContext, Transaction } from "./transaction.ts";
+import { Watchers } from "./watchers.ts";
+
+/** What all trees of a runtime share. */
+export interface Shared {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly tracer: Tracer;
+  readonly redact: Redact;
+  readonly prices: Prices;
+  readonly inspect: Inspect | undefined;
+  readonly toolHost: ToolHost;
+  readonly adapter: (provider: string) => ProviderAdapter | undefined;
+  readonly backOff: (provider: string) => BackOff;
+  /** Own tools of the runtime, by name. */
+  readonly hasTool: (name: string) => boolean;
+  readonly resolveConfig: (request: ConfigRequest, profile: Profile) => AgentConfig;
+  /** Stored policy within what the agents above may do now (RES-8). */
+  readonly withinCeiling: (config: AgentConfig, above: readonly AgentConfig[]) => AgentConfig;
+  readonly workspaceExists: (path: string) => boolean;
+}
+
+/** A run that is accepted or reserved and whose session is loaded. */
+export interface ActiveRun {
+  readonly runId: RunId;
+  grant: Grant | null;
+  composed: boolean;
+}
+
+export interface TreeParts {
+  readonly shared: Shared;
+  readonly treeId: TreeId;
+  readonly lease: Lease;
+  readonly profile: Profile;
+  readonly limits: Limits;
+  readonly residency: Residency;
+  readonly permits: PermitPool;
+  readonly lane: AdmissionLane<Grant>;
+}
+
+/** How a tree acts on what a commit asks for; `control` wires it, so that folders below need not know each other. */
+export interface Reactions {
+  wake(tree: Tree, candidate: Candidate): void;
+  resume(tree: Tree, candidate: Candidate): void;
+  stop(tree: Tree, threadId: ThreadId, runId: RunId, why: string): void;
+  /** A run was dropped under a failing store; what is stored decides about it. */
+  dropped(tree: Tree, runId: RunId): Promise<void>;
+  settled(tree: Tree, threadId: ThreadId, runId: RunId): void;
+  closed(tree: Tree, threadId: ThreadId): void;
+  deadlines(tree: Tree): void;
+  /** The runs a minute are used up: the agent stays queued until the minute allows (BUD-5). */
+  rateReached(tree: Tree, candidate: Candidate): void;
+}
+
+/** An agent that wants to run, with what its admission needs to know. */
+export interface Candidate {
+  readonly threadId: ThreadId;
+  readonly path: AgentPath;
+  readonly root: boolean;
+  /** Subtree budgets on running children above it, nearest first. */
+  readonly runningScopes: readonly { readonly path: AgentPath; readonly limit: number }[];
+}
+
+export class Tree implements PlanContext {
+  readonly shared: Shared;
+  readonly treeId: TreeId;
+  readonly profile: Profile;
+  readonly residency: Residency;
+  readonly permits: PermitPool;
+  readonly lane: AdmissionLane<Grant>;
+  readonly sessions = new Map<ThreadId, Session>();
+  readonly runs = new Map<ThreadId, ActiveRun>();
+  /** Unread mail of loaded agents, for the choice of whom to unload. */
+  readonly mailboxes = new Map<ThreadId, Mailbox>();
+  readonly reservations = new Reservations();
+  readonly events = new EventHub();
+  readonly watchers = new Watchers();
+  readonly runningPools = new Map<AgentPath, PermitPool>();
+  limits: Limits;
+  lease: Lease;
+  deadline: { readonly at: number; readonly timer: Timer } | null = null;
+  /** Dispatch of new runs rests until then, for the runs a minute (BUD-5). */
+  rateTimer: Timer | null = null;
+  state: "owned" | "closing" | "lost" = "owned";
+  reactions!: Reactions;
+
+  constructor(parts: TreeParts) {
+    this.shared = parts.shared;
+    this.treeId = parts.treeId;
+    this.lease = parts.lease;
+    this.profile = parts.profile;
+    this.limits = parts.limits;
+    this.residency = parts.residency;
+    this.permits = parts.permits;
+    this.lane = parts.lane;
+  }
+
+  get ids(): Ids {
+    return this.shared.ids;
+  }
+
+  get redact(): Redact {
+    return this.shared.redact;
+  }
+
+  composed(run: RunId): boolean {
+    for (const active of this.runs.values()) if (active.runId === run) return active.composed;
+    // Not under way here: it is parked or waits for its permit, so it was composed long ago.
+    return true;
+  }
+
+  parksWaits(provider: string): boolean {
+    return this.shared.adapter(provider)?.capabilities.parksWaits ?? false;
+  }
+
+  contextWindow(agent: AgentRecord): number {
+    return agent.config.contextWindow ?? 128_000;
+  }
+
+  permitFree(): boolean {
+    return this.lane.newcomers === 0 && this.permits.available;
+  }
+
+  loaded(threadId: ThreadId): boolean {
+    return this.sessions.has(threadId);
+  }
+
+  modelHint(provider: string, model: string | null): string | null {
+    const models = this.shared.adapter(provider)?.models() ?? null;
+    return model === null ? null : (models?.[model]?.modeHint ?? null);
+  }
+
+  position(threadId: ThreadId): number {
+    return this.lane.position(threadId) ?? 0;
+  }
+
+  resolveConfig(request: ConfigRequest): AgentConfig {
+    return this.shared.resolveConfig(request, this.profile);
+  }
+
+  mintTokenDigest(): string {
+    return sha256(this.shared.ids.mint("tok"));
+  }
+
+  partialText = (threadId: ThreadId): string => this.sessions.get(threadId)?.partialText ?? "";
+
+  /**
+   * Commits a plan and applies what it asks of memory; `absorb` runs first, in the same synchronous block, so that what a
+   * later commit asks finds memory as this one has left it.
+   * @throws what the plan throws; `FENCED` when the tree has another owner, after which this one is lost.
+   */
+  async transact<T>(plan: (tx: Transaction) => T, absorb?: (value: T) => void): Promise<T> {
+    this.requireOwned();
+    try {
+      const { value, effects, change } = await this.shared.store.commit(this.lease, (store) => {
+        const tx = new Transaction(store, this);
+        const result = plan(tx);
+        return { value: result, effects: tx.effects, change: memoryChange(tx) };
+      });
+      absorb?.(value);
+      this.apply(effects, change);
+      return value;
+    } catch (error) {
+      if (CoppiceError.is(error) && error.code === "FENCED") this.lose("its lease was taken over");
+      throw error;
+    }
+  }
+
+  read<T>(plan: (view: StoreView) => T): Promise<T> {
+    return this.shared.store.read(plan);
+  }
+
+  requireOwned(): void {
+    if (this.state === "owned") return;
+    if (this.state === "closing") throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; open it again.");
+    throw new RejectedError("FENCED", `tree ${this.treeId} has another owner now; reopen it before acting on it.`, {
+      treeId: this.treeId,
+    });
+  }
+
+  /** This process does not own the tree any more: abort everything, commit nothing. */
+  lose(why: string): void {
+    if (this.state === "lost") return;
+    this.state = "lost";
+    this.shared.logger.warn({ treeId: this.treeId, why }, "tree lost");
+    this.abandon(new RejectedError("FENCED", `tree ${this.treeId}: ${why}.`, { treeId: this.treeId }));
+  }
+
+  /** Drops all that is in memory; the store has the rest. */
+  abandon(reason: Error): void {
+    this.deadline?.timer.cancel();
+    this.rateTimer?.cancel();
+    this.lane.cancelAll();
+    for (const [threadId, session] of this.sessions) {
+      session.generation += 1;
+      session.abort?.abort(reason);
+      this.runs.get(threadId)?.grant?.[Symbol.dispose]();
+      this.residency.release(threadId);
+      session.provider.close().catch(() => undefined);
+    }
+    this.sessions.clear();
+    this.runs.clear();
+    this.watchers.fail(reason);
+    this.events.close();
+  }
+
+  apply(effects: Effects, change: MemoryChange): void {
+    if (change.limits !== null) this.limits = change.limits;
+    for (const [threadId, mailbox] of change.mailboxes) {
+      if (this.sessions.has(threadId)) this.mailboxes.set(threadId, mailbox);
+    }
+    for (const { threadId, items } of effects.items) this.sessions.get(threadId)?.append(items);
+    this.events.publish(effects.events);
+    if (this.state !== "owned") return;
+    for (const { threadId, runId, why } of effects.stop) this.reactions.stop(this, threadId, runId, why);
+    for (const { threadId, runId } of effects.settled) this.reactions.settled(this, threadId, runId);
+    for (const threadId of effects.closed) this.reactions.closed(this, threadId);
+    for (const candidate of change.resume) this.reactions.resume(this, candidate);
+    for (const candidate of change.wake) this.reactions.wake(this, candidate);
+    if (effects.deadlines) this.reactions.deadlines(this);
+    this.watchers.changed();
+  }
+}
+
+/** What a plan has changed, read back inside it. */
+interface MemoryChange {
+  readonly mailboxes: readonly (readonly [ThreadId, Mailbox])[];
+  readonly wake: readonly Candidate[];
+  readonly resume: readonly Candidate[];
+  readonly limits: Limits | null;
+}
+
+function memoryChange(tx: Transaction): MemoryChange {
+  const { effects } = tx;
+  return {
+    mailboxes: [...effects.mail].map((id) => [id, tx.store.mailbox(id)] as const),
+    wake: [...effects.wake].flatMap((id) => candidate(tx, id) ?? []),
+    resume: [...effects.resume].flatMap((id) => candidate(tx, id) ?? []),
+    limits: tx.limitsChanged ? tx.tree().limits : null,
+  };
+}
+
+export function candidate(tx: Transaction, threadId: ThreadId): Candidate | null {
+  const agent = tx.agent(threadId);
+  if (agent.state !== "open" || agent.hostDriven) return null;
+  const runningScopes: Candidate["runningScopes"][number][] = [];
+  for (let at: AgentRecord | undefined = agent; at !== undefined && at.parent !== null; ) {
+    const above = tx.store.agent(at.parent);
+    const limit = above?.config.budgets.running;
+    if (above !== undefined && typeof limit === "number") runningScopes.push({ path: above.path, limit });
+    at = above;
+  }
+  return { threadId, path: agent.path, root: agent.parent === null, runningScopes };
+}

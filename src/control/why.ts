@@ -1,0 +1,82 @@
+/** `why`: from log and records, why an agent does not run, is not woken or is not unloaded, and who owes what (OBS-3). */
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { StoreView } from "../store/port.ts";
+import { type Live, owed, owes } from "./listing.ts";
+import { statusOf } from "./status.ts";
+
+export interface Explanation {
+  readonly path: string;
+  readonly status: string;
+  readonly reasons: readonly string[];
+}
+
+/** Events that are looked through for a reason, newest first. */
+const LOOK_BACK = 500;
+
+export function why(view: StoreView, agent: AgentRecord, live: Live, owner: string | null): Explanation {
+  const status = statusOf(view, agent, live);
+  const mailbox = view.mailbox(agent.threadId);
+  const reasons: string[] = [];
+  const say = (text: string): void => void reasons.push(text);
+  if (owner === null) say("No process owns this tree now, so nothing runs; open it, or use --run.");
+  else say(`The tree is owned by ${owner}.`);
+  const run = agent.currentRun === null ? undefined : view.run(agent.currentRun);
+  if (agent.state !== "open") say(`It is ${agent.state}; it takes no mail and never runs again.`);
+  if (run !== undefined) {
+    const served = run.serves.length === 0 ? "no open work" : run.serves.join(", ");
+    say(`Run ${run.id} (number ${run.ordinal}) is ${run.status} since ${iso(run.acceptedAt ?? run.reservedAt)} and serves ${served}.`);
+    for (const wait of view.openWaitsOf(agent.threadId)) {
+      const on = wait.works.length === 0 ? "any mail" : `${wait.need} of ${wait.works.join(", ")}`;
+      say(`It waits for ${on} until ${iso(wait.deadlineAt)}; its permit is lent meanwhile.`);
+    }
+    for (const request of view.openRequestsOf(agent.threadId)) say(`It waits for an answer to ${request.kind} ${request.id}: ${request.text}`);
+  } else if (mailbox.triggers > 0) {
+    const position = live.position(agent.threadId);
+    say(
+      position > 0
+        ? `${mailbox.triggers} trigger-turn messages are pending; it is number ${position} in the queue for a permit and a slot.`
+        : `${mailbox.triggers} trigger-turn messages are pending and start a run when the tree is owned and a permit is free.`,
+    );
+  } else if (mailbox.unread > 0) {
+    say(`${mailbox.unread} unread messages are queue-only: they wait for the next run and start none.`);
+  }
+  if (mailbox.oldestUnreadAt !== null) say(`The oldest unread message came at ${iso(mailbox.oldestUnreadAt)}.`);
+  say(residency(agent, live, mailbox, run !== undefined));
+  for (const { work, executor } of owes(view, agent, live)) {
+    const to = work.replyTo?.path ?? (work.requester.kind === "user" ? work.requester.name : work.requester.path);
+    const under = work.state === "awaiting_children" ? `, waits for ${work.openUnder} under it` : "";
+    say(`It owes ${work.id} (${work.state}${under}) to ${to}; executor ${executor}.`);
+  }
+  for (const { work, executor, status: other } of owed(view, agent, live)) {
+    say(`${executor} owes it ${work.id} (${work.state}); that agent is ${other.kind}.`);
+  }
+  const tree = view.tree(agent.treeId);
+  for (const spent of tree?.exhausted ?? []) {
+    if (agent.path === spent.path || agent.path.startsWith(`${spent.path}/`)) say(`The ${spent.budget} budget of ${spent.path} is spent; raise it.`);
+  }
+  reasons.push(...fromLog(view, agent));
+  if (agent.lastOutcome !== null) say(`Last outcome: ${agent.lastOutcome.status} (${agent.lastOutcome.reason ?? "-"}) at ${iso(agent.lastOutcome.at)}.`);
+  return { path: agent.path, status: status.kind, reasons };
+}
+
+function residency(agent: AgentRecord, live: Live, mailbox: { readonly triggers: number }, running: boolean): string {
+  if (!live.loaded(agent.threadId)) return "It is not resident; it is loaded when it has something to do.";
+  if (running) return "It is resident and cannot be unloaded: its run is not settled, or waits in a way that can be parked.";
+  if (mailbox.triggers > 0) return "It is resident and cannot be unloaded: trigger-turn mail is pending.";
+  return "It is resident and may be unloaded when room is wanted.";
+}
+
+/** The newest of what the log says about being blocked, failed or dead-lettered. */
+function fromLog(view: StoreView, agent: AgentRecord): string[] {
+  const last = view.lastEvent(agent.treeId);
+  const events = view.events(agent.treeId, Math.max(0, last - LOOK_BACK), LOOK_BACK);
+  const told = ["agent.blocked", "agent.load_failed", "mail.dead_lettered", "mail.redirected", "run.retrying"];
+  return events
+    .filter((event) => event.threadId === agent.threadId && told.includes(event.type))
+    .slice(-5)
+    .map((event) => `${iso(event.at)} ${event.type}: ${JSON.stringify(event.data)}`);
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,66 @@
+/**
+ * What the run loop asks of those around it. `control` implements it: each call that writes is one commit, and the
+ * session is brought up to date in the same synchronous block that follows it. The loop knows no tree and no limits.
+ */
+import type { MailRecord } from "../protocol/mail.ts";
+import type { MailId } from "../protocol/ids.ts";
+import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
+import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
+import type { AssistantPart, ItemBody } from "../protocol/transcript.ts";
+
+export type AssistantBody = Extract<ItemBody, { kind: "assistant" }>;
+export type ResultBody = Extract<ItemBody, { kind: "tool_result" }>;
+
+/** Mail and notes that go into the next request, not yet stored as items. */
+export interface NextInput {
+  readonly mail: readonly MailRecord[];
+  readonly stubs: readonly MailRecord[];
+  readonly leftOut: readonly MailRecord[];
+  /** The runtime's own texts and the mail, in the order of the request. */
+  readonly bodies: readonly ItemBody[];
+  /** Results that waits of this run handed out with outputs the provider has not accepted yet. */
+  readonly handed: readonly MailId[];
+  /** The mode hint among the bodies, to be remembered as sent (POL-4). */
+  readonly modeHint: string | null;
+}
+
+export type Admitted =
+  /** `reservation` is given back when the usage is stored, or the request has failed. `tools: false` is the wrap-up step. */
+  | { readonly kind: "go"; readonly reservation: Disposable; readonly tools: boolean; readonly maxOutputTokens: number | null }
+  /** The run has been settled by a limit or a budget. */
+  | { readonly kind: "ended" };
+
+export interface RetryAnswer {
+  readonly retry: boolean;
+  readonly delayMs: number;
+}
+
+export interface RunPorts {
+  readonly toolHost: ToolHost;
+  readonly tools: readonly ToolSpec[];
+  readonly conversationKey: string;
+  /** What is to go into the next request. Composing the first one closes the run to joining results (WAI-1). */
+  nextInput(): Promise<NextInput>;
+  /** Limits, budgets and the provider's back-off; may wait. */
+  admit(messages: readonly PromptMessage[]): Promise<Admitted>;
+  /** The provider has accepted the request with this input. */
+  accepted(input: NextInput): Promise<void>;
+  /** A response with tool calls, or with questions. */
+  calls(body: AssistantBody, usage: StepUsage | null): Promise<void>;
+  /** A response without calls: the run is settled, or goes on when more is due. */
+  answered(body: AssistantBody, usage: StepUsage | null, text: string): Promise<"settled" | "continues">;
+  toolReturned(body: ResultBody): Promise<void>;
+  /** Outputs of waits that have ended and of questions that were answered, appended. Answers the calls that still wait. */
+  collect(calls: readonly Call[]): Promise<ReadonlySet<string>>;
+  /** True when the run now waits; false when everything has ended meanwhile. */
+  suspend(): Promise<boolean>;
+  /** A request has failed; bounded, jittered, shared by all runs of the provider (RUN-4). */
+  failed(error: unknown, attempt: number, visible: boolean): RetryAnswer;
+  /** The retries are spent, or there are none: settles the run. */
+  giveUp(error: unknown, usage: StepUsage | null): Promise<void>;
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+  progress(text: string): void;
+  span<T>(name: string, attributes: Record<string, string | number>, body: () => Promise<T>): Promise<T>;
+}
+
+export type Call = Extract<AssistantPart, { callId: string }>;

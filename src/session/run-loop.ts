@@ -1,0 +1,270 @@
+/**
+ * The run loop of one agent: request, response, tools, request … until an answer or a wait. It keeps no state of its own:
+ * where it stands follows from the transcript, so a run that was unloaded, parked or cut off goes on from what is stored.
+ *
+ * - R1 Every step is stored before the next begins (RUN-2).
+ * - R2 Open calls come first: what a response asked for is done before anything else is requested.
+ * - R3 After an abort nothing is written any more; whoever aborted has settled the run.
+ */
+import { InterruptedError, TransientError } from "../protocol/errors.ts";
+import type { StepUsage } from "../protocol/provider-events.ts";
+import { openCalls, type AssistantPart } from "../protocol/transcript.ts";
+import type { Call, NextInput, RunPorts } from "./ports.ts";
+import { buildMessages, ownSteps } from "./prompt.ts";
+import type { Session } from "./session.ts";
+
+/** Drives the session's current run until it is settled, waits, or is aborted. */
+export async function driveRun(session: Session, ports: RunPorts, signal: AbortSignal): Promise<void> {
+  const started = new Set<string>();
+  for (;;) {
+    const open = openCalls(session.items);
+    if (open.length > 0) {
+      if (await settleCalls(session, ports, signal, open, started)) return;
+      continue;
+    }
+    if (await requestStep(session, ports, signal)) return;
+  }
+}
+
+/** True when the run is suspended. */
+async function settleCalls(
+  session: Session,
+  ports: RunPorts,
+  signal: AbortSignal,
+  open: readonly Call[],
+  started: Set<string>,
+): Promise<boolean> {
+  // Waits and questions of an earlier drive may have ended; their calls must not be made again.
+  const waiting = await ports.collect(open);
+  signal.throwIfAborted();
+  const fresh = openCalls(session.items).filter(
+    (call) => call.type === "tool_call" && !waiting.has(call.callId) && !started.has(keyOf(session, call)),
+  );
+  if (fresh.length > 0) {
+    await Promise.all(fresh.map((call) => executeCall(session, ports, signal, call, started)));
+    signal.throwIfAborted();
+    return false;
+  }
+  if (openCalls(session.items).length === 0) return false;
+  return ports.suspend();
+}
+
+/** Call ids repeat from step to step. */
+function keyOf(session: Session, call: Call): string {
+  return `${session.run!.steps}:${call.callId}`;
+}
+
+async function executeCall(
+  session: Session,
+  ports: RunPorts,
+  signal: AbortSignal,
+  call: Call,
+  started: Set<string>,
+): Promise<void> {
+  if (call.type !== "tool_call") return;
+  started.add(keyOf(session, call));
+  const run = session.run!;
+  const outcome = await ports.span(
+    `execute_tool ${call.name}`,
+    { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.name, "gen_ai.tool.call.id": call.callId },
+    () => ports.toolHost.execute(call, { agent: session.agent, runId: run.id, step: run.steps, signal }),
+  );
+  signal.throwIfAborted();
+  if (outcome.kind === "waiting") return;
+  await ports.toolReturned({
+    kind: "tool_result",
+    callId: call.callId,
+    name: call.name,
+    output: outcome.output,
+    isError: outcome.isError,
+    mailIds: [],
+    waitId: null,
+    elapsedMs: 0,
+  });
+}
+
+/** One model request with its retries. True when the run has come to an end. */
+async function requestStep(session: Session, ports: RunPorts, signal: AbortSignal): Promise<boolean> {
+  for (let attempt = 1; ; attempt += 1) {
+    const input = await ports.nextInput();
+    signal.throwIfAborted();
+    const messages = buildMessages(session.agent, [...session.items, ...input.bodies]);
+    const admitted = await ports.admit(messages);
+    if (admitted.kind === "ended") return true;
+    signal.throwIfAborted();
+    using _reservation = admitted.reservation;
+    const response = new Response();
+    try {
+      const run = session.run!;
+      await ports.span(
+        `chat ${run.model ?? "default"}`,
+        { "gen_ai.operation.name": "chat", "gen_ai.request.model": run.model ?? "default", "gen_ai.provider.name": run.provider },
+        () =>
+          receive(session, ports, signal, response, input, {
+            messages,
+            tools: admitted.tools ? ports.tools : [],
+            maxOutputTokens: admitted.maxOutputTokens,
+            attempt,
+          }),
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      const decision = ports.failed(error, attempt, response.visible);
+      if (decision.retry) {
+        await ports.pause(decision.delayMs, signal);
+        continue;
+      }
+      await ports.giveUp(error, response.usage);
+      return true;
+    }
+    return finishStep(session, ports, response);
+  }
+}
+
+async function finishStep(session: Session, ports: RunPorts, response: Response): Promise<boolean> {
+  const model = session.run!.model;
+  const parts = response.parts();
+  const calls = parts.filter((part) => part.type === "tool_call" || part.type === "request");
+  session.partialText = "";
+  if (calls.length > 0) {
+    await ports.calls({ kind: "assistant", phase: "tools", parts, model, inherited: false }, response.usage);
+    return false;
+  }
+  const outcome = await ports.answered(
+    { kind: "assistant", phase: "answer", parts, model, inherited: false },
+    response.usage,
+    response.text(),
+  );
+  return outcome === "settled";
+}
+
+interface RequestParts {
+  readonly messages: ReturnType<typeof buildMessages>;
+  readonly tools: RunPorts["tools"];
+  readonly maxOutputTokens: number | null;
+  readonly attempt: number;
+}
+
+async function receive(
+  session: Session,
+  ports: RunPorts,
+  signal: AbortSignal,
+  response: Response,
+  input: NextInput,
+  request: RequestParts,
+): Promise<void> {
+  const run = session.run!;
+  let accepted = false;
+  const events = session.provider.step(
+    {
+      threadId: session.agent.threadId,
+      conversationKey: ports.conversationKey,
+      path: session.agent.path,
+      runId: run.id,
+      step: run.steps,
+      attempt: request.attempt,
+      ownSteps: ownSteps(session.items),
+      model: run.model,
+      effort: run.effort,
+      messages: request.messages,
+      tools: request.tools,
+      maxOutputTokens: request.maxOutputTokens,
+    },
+    signal,
+  );
+  for await (const event of untilAborted(events, signal)) {
+    if (!accepted) {
+      // Nothing of the response is kept before the acceptance is: mail is `delivered` here and not before (MBX-7).
+      accepted = true;
+      await ports.accepted(input);
+      signal.throwIfAborted();
+    }
+    switch (event.type) {
+      case "text":
+        response.addText(event.text);
+        session.partialText = response.text();
+        ports.progress(event.text);
+        break;
+      case "reasoning":
+        response.addReasoning(event.text);
+        break;
+      case "part":
+        response.add(event.part);
+        break;
+      case "usage":
+        response.usage = event.usage;
+        break;
+      case "accepted":
+      case "finish":
+        break;
+    }
+  }
+  if (!accepted) throw new TransientError("PROVIDER_UNREACHABLE", "the provider ended the response before it began.");
+}
+
+/** Ends with the signal's reason at once, whatever the provider does (INT-3); the rest of its stream is let go. */
+async function* untilAborted<T>(events: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+  const iterator = events[Symbol.asyncIterator]();
+  const aborted = Promise.withResolvers<never>();
+  // The race below may be over before the abort: the rejection has a handler in any case.
+  aborted.promise.catch(() => undefined);
+  const onAbort = (): void => aborted.reject(signal.reason as Error);
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    for (;;) {
+      const next = await Promise.race([iterator.next(), aborted.promise]);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    // Not awaited: a provider that ignores the signal must not hold the run.
+    iterator.return?.()?.catch(() => undefined);
+  }
+}
+
+/** What a response has brought so far. Whole parts take the place of what streamed before them. */
+class Response {
+  usage: StepUsage | null = null;
+  readonly #parts: AssistantPart[] = [];
+  #text = "";
+  #reasoning = "";
+
+  /** Something was shown that a second try would show again. */
+  get visible(): boolean {
+    return this.#text !== "" || this.#parts.length > 0;
+  }
+
+  addText(text: string): void {
+    this.#text += text;
+  }
+
+  addReasoning(text: string): void {
+    this.#reasoning += text;
+  }
+
+  add(part: AssistantPart): void {
+    this.#parts.push(part);
+    if (part.type === "text") this.#text = "";
+    if (part.type === "reasoning") this.#reasoning = "";
+  }
+
+  parts(): readonly AssistantPart[] {
+    const parts = [...this.#parts];
+    if (this.#reasoning !== "") parts.unshift({ type: "reasoning", text: this.#reasoning });
+    if (this.#text !== "") parts.push({ type: "text", text: this.#text });
+    return parts;
+  }
+
+  text(): string {
+    return this.parts()
+      .filter((part) => part.type === "text")
+      .map((part) => part.text)
+      .join("");
+  }
+}
+
+export function isInterruption(error: unknown): boolean {
+  return error instanceof InterruptedError;
+}
