@@ -6,7 +6,6 @@ export const mailbox: readonly Contract[] = [
     id: "MBX-1",
     behaviour: "Mail that was acknowledged survives a kill that follows at once.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-2",

@@ -69,7 +69,7 @@ export const stopping: readonly Contract[] = [
     id: "REC-3",
     behaviour: "Faults of the store surface typed, and memory never runs ahead of it.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "that memory never runs ahead of the store, which the runtime shows",
   },
   {
     id: "REC-4",

@@ -64,7 +64,7 @@ export const surroundings: readonly Contract[] = [
     id: "SEC-3",
     behaviour: "Files are private, and secrets are redacted wherever text leaves the store.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "redaction",
   },
   {
     id: "ERR-1",
