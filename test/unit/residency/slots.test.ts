@@ -102,6 +102,23 @@ test("U-17 a thread that was removed holds no slot", async () => {
   expect([residency.count, residency.unloading]).toEqual([1, 0]);
 });
 
+test.for([true, false])(
+  "an unload that ends (%s) after its thread was released touches no later slot of it",
+  async (gone) => {
+    const { residency, load, finish } = homeOf(1);
+    load("a");
+    residency.makeRoom(1);
+    residency.release(thread("a"));
+    load("a");
+    await finish("a", gone);
+    expect([residency.count, residency.unloading, residency.slotOf(thread("a"))?.state]).toEqual([
+      1,
+      0,
+      "resident",
+    ]);
+  },
+);
+
 test("U-19 each scope has its own limit", () => {
   const [one, other] = [homeOf(1), homeOf(1)];
   one.load("a");
