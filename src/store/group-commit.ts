@@ -19,9 +19,10 @@ interface Pending extends Operation {
   readonly reject: (error: unknown) => void;
 }
 
-/** Attempts without a timer in between; about five milliseconds of a busy processor. */
-const SPINS = 200;
-const SPIN_MS = 5;
+/** Attempts without a timer in between: a group of another process is mostly over within a millisecond. */
+const SPINS = 100;
+/** Waiting for longer than this, there is no hurry any more. */
+const PATIENT_AFTER_MS = 100;
 const LONGEST_PAUSE_MS = 8;
 const SHORTEST_TURN_MS = 2;
 
@@ -65,7 +66,7 @@ export class GroupCommit {
     let failed = false;
     try {
       if (this.#othersTurn(startedAt)) {
-        this.#clock.defer(() => this.#flush());
+        this.#tryAgain(this.#turn.polls, 1);
         return;
       }
       this.#backend.transact(group);
@@ -97,12 +98,15 @@ export class GroupCommit {
     if (waited >= this.#busyTimeoutMs) return false;
     busy.tries += 1;
     this.#turn.contended = true;
-    if (waited < SPIN_MS && busy.tries < SPINS) this.#clock.defer(() => this.#flush());
-    else {
-      const pause = Math.min(1 + (busy.tries % LONGEST_PAUSE_MS), this.#busyTimeoutMs - waited);
-      this.#clock.setTimer(Math.max(1, pause), () => this.#flush(), { keepAlive: true });
-    }
+    // Not all who wait come back at the same moment.
+    const pause = waited < PATIENT_AFTER_MS ? 1 : 1 + (busy.tries % LONGEST_PAUSE_MS);
+    this.#tryAgain(busy.tries, Math.min(pause, this.#busyTimeoutMs - waited));
     return true;
+  }
+
+  #tryAgain(tries: number, pauseMs: number): void {
+    if (tries < SPINS) this.#clock.defer(() => this.#flush());
+    else this.#clock.setTimer(pauseMs, () => this.#flush(), { keepAlive: true });
   }
 
   #othersTurn(now: number): boolean {
@@ -116,7 +120,7 @@ export class GroupCommit {
     if (!turn.contended || this.#busy !== null) return false;
     turn.polls += 1;
     const patience = Math.max(SHORTEST_TURN_MS, 2 * turn.tookMs);
-    if (now - turn.endedAt < patience && turn.polls < SPINS) return true;
+    if (now - turn.endedAt < patience) return true;
     turn.contended = false;
     return false;
   }
