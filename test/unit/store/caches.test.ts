@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import { NO_USAGE, type Usage } from "../../../src/protocol/usage.ts";
+import { Deadlines } from "../../../src/store/memory/deadlines.ts";
+import { RecordCache } from "../../../src/store/sqlite/record-cache.ts";
+import { UsageCache } from "../../../src/store/usage-cache.ts";
+import { sampleAgent, sampleId } from "../../../src/testing/store-records.ts";
+
+const tree = sampleId("thread", "tree");
+
+describe("the cache of records", () => {
+  test("keeps what is used and forgets the rest", () => {
+    const cache = new RecordCache<number>();
+    cache.set("hot", 1);
+    for (let n = 0; n < 10_000; n += 1) {
+      cache.set(`cold ${n}`, n);
+      expect(cache.get("hot")).toBe(1);
+    }
+    expect([cache.get("cold 0"), cache.get("cold 9999")]).toEqual([undefined, 9999]);
+    cache.clear();
+    expect([cache.get("hot"), cache.get("cold 9999")]).toEqual([undefined, undefined]);
+  });
+});
+
+describe("the cache of sums", () => {
+  const agent = (usage: Usage) => sampleAgent(tree, sampleId("thread", "a"), "/root/a", { usage });
+  const used = (inputTokens: number, cost: number | null = 0): Usage => ({ ...NO_USAGE, inputTokens, cost });
+
+  test("follows what is put without another aggregate", () => {
+    const cache = new UsageCache();
+    const never = (): Usage => expect.fail("asked for an aggregate");
+    cache.sum(tree, "/root", () => used(5));
+    cache.sum(tree, "/root/ab", () => used(1));
+    cache.follow(agent(used(5)), agent(used(8)));
+    expect(cache.sum(tree, "/root", never).inputTokens).toBe(8);
+    expect(cache.sum(tree, "/root/ab", never).inputTokens).toBe(1);
+    cache.follow(undefined, agent(used(2)));
+    expect(cache.sum(tree, "/root", never).inputTokens).toBe(10);
+  });
+
+  test("asks again where a price or the former record is not known", () => {
+    for (const [before, after] of [
+      [agent(used(1)), agent(used(1, null))],
+      [null, agent(used(1))],
+      [agent(used(1)), agent({ ...used(1), complete: false })],
+    ] as const) {
+      const cache = new UsageCache();
+      cache.sum(tree, "/root", () => used(5));
+      cache.follow(before, after);
+      expect(cache.sum(tree, "/root", () => used(7)).inputTokens).toBe(7);
+    }
+  });
+});
+
+describe("deadlines", () => {
+  test("tell the earliest that still holds", () => {
+    const deadlines = new Deadlines();
+    const open = new Map<string, number>();
+    const earliest = () => deadlines.earliest((id, at) => open.get(id) === at);
+    for (const at of [50, 20, 90, 20.5, 70, 10, 30]) {
+      open.set(`wait ${at}`, at);
+      deadlines.add(at, `wait ${at}`);
+    }
+    const told: (number | null)[] = [];
+    for (let at = earliest(); at !== null; at = earliest()) {
+      told.push(at);
+      open.delete(`wait ${at}`);
+    }
+    expect(told).toEqual([10, 20, 20.5, 30, 50, 70, 90]);
+    expect(earliest()).toBe(null);
+  });
+});

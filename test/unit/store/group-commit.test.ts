@@ -1,0 +1,178 @@
+import { describe, expect, test } from "vitest";
+import type { Timer } from "../../../src/platform/clock.ts";
+import { TransientError } from "../../../src/protocol/errors.ts";
+import type { Backend, BackendTx, Operation } from "../../../src/store/backend.ts";
+import { GroupCommit } from "../../../src/store/group-commit.ts";
+
+/** Time moves only by `step`, which runs the next thing that was put off. */
+function createSteps() {
+  let now = 0;
+  const queue: { readonly at: number; readonly run: () => void }[] = [];
+  const put = (ms: number, run: () => void): Timer => {
+    queue.push({ at: now + ms, run });
+    queue.sort((a, b) => a.at - b.at);
+    return { cancel: () => undefined };
+  };
+  return {
+    clock: {
+      now: () => now,
+      monotonic: () => now,
+      setTimer: put,
+      defer: (run: () => void) => void put(0, run),
+    },
+    get now() {
+      return now;
+    },
+    get left() {
+      return queue.length;
+    },
+    step() {
+      const next = queue.shift();
+      if (next === undefined) throw new Error("Nothing was put off.");
+      now = Math.max(now, next.at);
+      next.run();
+    },
+    spend: (ms: number) => {
+      now += ms;
+    },
+  };
+}
+
+/** A backend whose lock the test holds. */
+function createBackend(onGroup: (size: number) => void = () => undefined) {
+  const state = { locked: false, version: 0, groups: [] as number[], failure: null as Error | null };
+  const backend: Backend = {
+    kind: "test",
+    name: "test",
+    context: { tree: null, told: new Set() },
+    transact(operations: readonly Operation[]) {
+      if (state.locked) throw new TransientError("STORE_BUSY", "locked");
+      if (state.failure !== null) throw state.failure;
+      state.groups.push(operations.length);
+      onGroup(operations.length);
+      for (const one of operations) one.outcome = { value: one.run({} as BackendTx) };
+    },
+    read: () => {
+      throw new Error("not used");
+    },
+    foreignVersion: () => state.version,
+    close: () => undefined,
+  };
+  return { backend, state };
+}
+
+function build(busyTimeoutMs = 1000, onGroup?: (size: number) => void) {
+  const steps = createSteps();
+  const { backend, state } = createBackend(onGroup);
+  return { steps, state, group: new GroupCommit(backend, steps.clock, busyTimeoutMs, () => undefined) };
+}
+
+describe("one tick", () => {
+  test("is one group", async () => {
+    const { steps, state, group } = build();
+    const values = [1, 2, 3].map((n) => group.submit(null, () => n));
+    expect([steps.left, state.groups]).toEqual([1, []]);
+    steps.step();
+    expect([steps.left, state.groups]).toEqual([0, [3]]);
+    expect(await Promise.all(values)).toEqual([1, 2, 3]);
+    void group.submit(null, () => 4);
+    steps.step();
+    expect(state.groups).toEqual([3, 1]);
+  });
+
+  test("fails as a whole when its transaction does, and the next one does not", async () => {
+    const { steps, state, group } = build();
+    const failed = Promise.allSettled([1, 2].map((n) => group.submit(null, () => n)));
+    state.failure = new Error("no space");
+    steps.step();
+    expect((await failed).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    state.failure = null;
+    const next = group.submit(null, () => 3);
+    steps.step();
+    expect(await next).toBe(3);
+  });
+
+  test("is waited for before the store is closed", async () => {
+    const { steps, group } = build();
+    let drained = false;
+    await group.drained();
+    void group.submit(null, () => 1);
+    const closing = group.drained().then(() => {
+      drained = true;
+    });
+    await Promise.resolve();
+    expect(drained).toBe(false);
+    steps.step();
+    await closing;
+  });
+});
+
+describe("a lock that another process holds", () => {
+  test("is tried at once, then by timer, and what came meanwhile joins the group", async () => {
+    const { steps, state, group } = build();
+    state.locked = true;
+    const first = group.submit(null, () => 1);
+    for (let n = 0; n < 50; n += 1) steps.step();
+    expect(steps.now).toBe(0);
+    const second = group.submit(null, () => 2);
+    while (steps.now < 20) steps.step();
+    state.locked = false;
+    steps.step();
+    expect(await Promise.all([first, second])).toEqual([1, 2]);
+    expect(state.groups).toEqual([2]);
+  });
+
+  test("is given up after the time-out for those who waited, and not for those who came later", async () => {
+    const { steps, state, group } = build(50);
+    state.locked = true;
+    const early = group.submit(null, () => 1);
+    const refused = Promise.allSettled([early]);
+    steps.step();
+    const late = group.submit(null, () => 2);
+    while (steps.now < 50) steps.step();
+    expect(await refused).toMatchObject([{ reason: { code: "STORE_BUSY" } }]);
+    state.locked = false;
+    steps.step();
+    expect(await late).toBe(2);
+  });
+});
+
+describe("another writer", () => {
+  test("gets a turn after each of our groups, for as long as it takes one", async () => {
+    const took = 10;
+    const { steps, state, group } = build(1000, () => steps.spend(took));
+    const commit = (): Promise<number> => group.submit(null, () => steps.now);
+    void commit();
+    steps.step();
+    state.version += 1;
+    void commit();
+    steps.step();
+    expect(state.groups).toEqual([1, 1]);
+    // Somebody has written between our two groups: the third waits until it wrote again.
+    const endedAt = steps.now;
+    void commit();
+    while (steps.now < endedAt + took) steps.step();
+    expect(state.groups).toEqual([1, 1]);
+    state.version += 1;
+    steps.step();
+    expect(state.groups).toEqual([1, 1, 1]);
+  });
+
+  test("that has gone costs one turn", async () => {
+    const took = 10;
+    const { steps, state, group } = build(1000, () => steps.spend(took));
+    const commit = (): void => void group.submit(null, () => 0);
+    commit();
+    steps.step();
+    state.version += 1;
+    commit();
+    steps.step();
+    const endedAt = steps.now;
+    commit();
+    while (state.groups.length < 3) steps.step();
+    expect(steps.now - took - endedAt).toBe(2 * took);
+    commit();
+    steps.step();
+    expect(state.groups).toEqual([1, 1, 1, 1]);
+  });
+});
