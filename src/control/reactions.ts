@@ -15,6 +15,12 @@ const STORE_RETRY_MS = 500;
 export function createReactions(pump: () => void): Reactions {
   return {
     wake(tree, candidate) {
+      const granted = tree.granted.get(candidate.threadId);
+      if (granted !== undefined) {
+        tree.granted.delete(candidate.threadId);
+        begin(tree, candidate, granted);
+        return;
+      }
       apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
     },
     resume(tree, candidate) {

@@ -5,6 +5,7 @@
 import { childPath, parseTaskName } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
+import type { ThreadId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { Caller } from "../protocol/tool.ts";
@@ -63,7 +64,8 @@ export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput) {
   return { fork, acting, parent, config, path: childPath(parent.path, name) };
 }
 
-export function spawn(tx: Transaction, caller: Caller, input: SpawnInput, admitted: boolean): Spawned {
+/** `admitted` is the thread for which permit and slot are held already (`admission: reject`). */
+export function spawn(tx: Transaction, caller: Caller, input: SpawnInput, admitted: ThreadId | null): Spawned {
   const { fork, acting, parent, config, path } = checkSpawn(tx, caller, input);
   if (parent.state !== "open") {
     throw new RejectedError("AGENT_CLOSED", `agent ${parent.path} is ${parent.state} and cannot have new children.`, {
@@ -72,11 +74,11 @@ export function spawn(tx: Transaction, caller: Caller, input: SpawnInput, admitt
     });
   }
   requireSpawnLimits(tx, parent, path);
-  if (!admitted) requireQueueRoom(tx);
+  if (admitted === null) requireQueueRoom(tx);
   if (tx.store.agentAt(tx.treeId, path) !== undefined) {
     throw new RejectedError("AGENT_EXISTS", `an agent is already at ${path}; choose another task name or follow up.`, { path });
   }
-  let child = putChild(tx, acting, parent, path, config);
+  let child = putChild(tx, acting, parent, path, config, admitted ?? tx.id("thread"));
   const work = requestWork(tx, acting, child, input, "new_task");
   child = inheritHistory(tx, acting, parent, child, fork, work);
   activity(tx, acting, "started", child, work);
@@ -168,8 +170,8 @@ function putChild(
   parent: AgentRecord,
   path: AgentRecord["path"],
   config: AgentRecord["config"],
+  threadId: ThreadId,
 ): AgentRecord {
-  const threadId = tx.id("thread");
   const child: AgentRecord = {
     threadId,
     treeId: tx.treeId,

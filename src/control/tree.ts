@@ -111,6 +111,8 @@ export class Tree implements PlanContext {
   readonly reservations = new Reservations();
   readonly events = new EventHub();
   readonly watchers = new Watchers();
+  /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */
+  readonly granted = new Map<ThreadId, Grant>();
   readonly runningPools = new Map<AgentPath, PermitPool>();
   limits: Limits;
   lease: Lease;

@@ -1,0 +1,216 @@
+/**
+ * `AgentControl`: the tree of agents as tools and surfaces see it. A thin facade: each verb is a plan of a file beside this
+ * one, committed and answered.
+ */
+import { ROOT_PATH } from "../protocol/agent-path.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import type { MailReceipt } from "../protocol/mail.ts";
+import type { Caller } from "../protocol/tool.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+import type { StoreView } from "../store/port.ts";
+import { admitNow } from "./admit-now.ts";
+import { raiseBudget } from "./budget.ts";
+import { close, closePolitely } from "./close.ts";
+import type { Grant } from "./dispatch.ts";
+import { acknowledge, handOut, unreadNotice, type HostMail } from "./host.ts";
+import { once, receiptKey } from "./idempotency.ts";
+import { interrupt, type InterruptInput, type Touched } from "./interrupt.ts";
+import type { Live } from "./listing.ts";
+import { checkFollowUp, followUp, type FollowUpInput, sendMessage, userInput, type UserInput } from "./messages.ts";
+import { reportResult, type Report } from "./report.ts";
+import { answerRequest } from "./requests.ts";
+import { resolveTarget } from "./resolve-target.ts";
+import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
+import type { Tree } from "./tree.ts";
+import type { Transaction } from "./transaction.ts";
+import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
+import { openWait } from "./waits.ts";
+
+export interface Options {
+  /** Idempotency key (SPN-6). */
+  readonly key?: string | undefined;
+}
+
+export interface SpawnReceipt {
+  readonly path: AgentRecord["path"];
+  readonly threadId: ThreadId;
+  readonly workId: WorkId;
+}
+
+export class AgentControl implements Live {
+  readonly tree: Tree;
+  readonly #pump: () => void;
+
+  constructor(tree: Tree, pump: () => void) {
+    this.tree = tree;
+    this.#pump = pump;
+  }
+
+  loaded = (threadId: ThreadId): boolean => this.tree.sessions.has(threadId);
+  position = (threadId: ThreadId): number => this.tree.position(threadId);
+
+  read<T>(plan: (view: StoreView) => T): Promise<T> {
+    return this.tree.read(plan);
+  }
+
+  async spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
+    const key = receiptKey(caller, options.key);
+    const act = (tx: Transaction, admitted: ThreadId | null): SpawnReceipt => {
+      const spawned = spawn(tx, caller, input, admitted);
+      return { path: spawned.agent.path, threadId: spawned.agent.threadId, workId: spawned.work.id };
+    };
+    const asked = { verb: "spawn", ...input } as unknown;
+    if (this.tree.profile.admission === "queue") {
+      return this.tree.transact((tx) => once(tx, key, asked, () => act(tx, null) as SpawnReceipt & JsonObject));
+    }
+    // What can be said against it is said before capacity is looked at (agents.md 17).
+    await this.tree.transact((tx) => void checkSpawn(tx, caller, input));
+    const reserved = this.tree.ids.mint("thread");
+    return this.#admitted(reserved, (tx) => {
+      const receipt = once(tx, key, asked, () => act(tx, reserved) as SpawnReceipt & JsonObject);
+      return { value: receipt, threadId: receipt.threadId };
+    });
+  }
+
+  async send(caller: Caller, target: string, message: string, options: Options = {}): Promise<MailReceipt> {
+    const key = receiptKey(caller, options.key);
+    return this.tree.transact((tx) =>
+      once(tx, key, { verb: "send", target, message }, () => {
+        const { agent, mail } = sendMessage(tx, caller, target, message);
+        return { id: mail.id, recipient: agent.path, seq: mail.seq, state: mail.state, reason: null, runId: null };
+      }),
+    );
+  }
+
+  async followUp(caller: Caller, input: FollowUpInput, options: Options = {}): Promise<SpawnReceipt> {
+    const key = receiptKey(caller, options.key);
+    const asked = { verb: "followup", ...input } as unknown;
+    const act = (tx: Transaction, admitted: boolean): SpawnReceipt => {
+      const { agent, work } = followUp(tx, caller, input, admitted);
+      return { path: agent.path, threadId: agent.threadId, workId: work.id };
+    };
+    if (this.tree.profile.admission === "queue") {
+      return this.tree.transact((tx) => once(tx, key, asked, () => act(tx, false) as SpawnReceipt & JsonObject));
+    }
+    const { agent } = await this.tree.transact((tx) => checkFollowUp(tx, caller, input));
+    // Joining a running agent takes nothing (EXE-1).
+    if (agent.currentRun !== null || agent.parent === null) {
+      return this.tree.transact((tx) => once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject));
+    }
+    return this.#admitted(agent.threadId, (tx) => ({
+      value: once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject),
+      threadId: agent.threadId,
+    }));
+  }
+
+  /** Commits with permit and slot in hand; the wake of that commit begins the run with them. */
+  async #admitted<T>(threadId: ThreadId, plan: (tx: Transaction) => { value: T; threadId: ThreadId }): Promise<T> {
+    const grant: Grant = await admitNow(this.tree, threadId, this.#pump);
+    let used = false;
+    try {
+      const done = await this.tree.transact(plan, (value) => {
+        this.tree.granted.set(value.threadId, grant);
+        used = true;
+      });
+      return done.value;
+    } finally {
+      if (!used) grant[Symbol.dispose]();
+      // A wake that never came (the receipt was an old one) leaves nothing behind.
+      for (const [id, left] of this.tree.granted) {
+        if (left !== grant) continue;
+        this.tree.granted.delete(id);
+        grant[Symbol.dispose]();
+      }
+    }
+  }
+
+  /** Input of the user to an agent. */
+  userInput(agent: ThreadId, caller: Caller, input: UserInput, options: Options = {}): Promise<WorkRecord> {
+    const key = receiptKey(caller, options.key);
+    return this.tree.transact((tx) => {
+      const receipt = once(tx, key, { verb: "input", agent, ...input }, () => ({ workId: userInput(tx, agent, caller, input).id }));
+      return tx.store.work(receipt.workId)!;
+    });
+  }
+
+  /** Opens a wait of a run. The call's output comes from the run loop when it has ended. */
+  async wait(run: { readonly runId: RunId; readonly callId: string }, input: WaitInput): Promise<WaitId> {
+    return this.tree.transact((tx) => {
+      const record = tx.store.run(run.runId)!;
+      const agent = tx.agent(record.threadId);
+      const { timeoutMs, clampedToMs } = judgeTimeout(tx.limits, input.timeoutMs);
+      const targets = resolveWait(tx.store, tx.treeId, agent, input);
+      return openWait(tx, run.runId, { ...targets, callId: run.callId, timeoutMs, clampedToMs, cursor: input.cursor ?? null }).id;
+    });
+  }
+
+  async interrupt(caller: Caller, target: string, input: InterruptInput, options: Options = {}): Promise<readonly Touched[]> {
+    const key = receiptKey(caller, options.key);
+    return this.tree.transact((tx) => {
+      const from = caller.kind === "agent" ? tx.agent(caller.threadId).path : ROOT_PATH;
+      const agent = resolveTarget(tx.store, tx.treeId, from, target);
+      refuseTarget(tx, caller, agent);
+      const receipt = once(tx, key, { verb: "interrupt", target, ...input }, () => ({
+        touched: interrupt(tx, agent, input, this.tree.partialText) as unknown as Json,
+      }));
+      return receipt.touched as unknown as Touched[];
+    });
+  }
+
+  async close(agent: ThreadId, options: { readonly politely?: boolean } = {}): Promise<readonly AgentRecord["path"][]> {
+    return this.tree.transact((tx) => {
+      const closing = options.politely === true ? closePolitely : close;
+      return closing(tx, tx.agent(agent), this.tree.partialText).map((closed) => closed.path);
+    });
+  }
+
+  reportResult(caller: Caller, report: Report): Promise<WorkRecord> {
+    return this.tree.transact((tx) => reportResult(tx, caller, report));
+  }
+
+  async answer(request: `req_${string}`, answer: string): Promise<void> {
+    await this.tree.transact((tx) => answerRequest(tx, request, answer));
+  }
+
+  async raiseBudget(agent: ThreadId, budget: "tokens" | "money" | "wallClock", limit: number | null): Promise<void> {
+    await this.tree.transact((tx) => raiseBudget(tx, tx.agent(agent), budget, limit));
+  }
+
+  /** Unread mail of a host-driven root, after taking note of what its host says it has taken in (HDR-3). */
+  hostMail(root: ThreadId, cursor: string | null | undefined): Promise<HostMail> {
+    return this.tree.transact((tx) => {
+      acknowledge(tx, tx.agent(root), cursor);
+      return handOut(tx, tx.agent(root));
+    });
+  }
+
+  hostNotice(root: ThreadId): Promise<string | null> {
+    return this.tree.transact((tx) => unreadNotice(tx, tx.agent(root)));
+  }
+
+  /** @throws RejectedError `INVALID_ARGUMENT` for an artifact of another tree, or none. */
+  async readArtifact(id: `art_${string}`, offset: number, bytes: number): Promise<{ text: string; bytes: number; next: number | null }> {
+    const artifact = await this.tree.read((view) => view.artifact(id));
+    if (artifact === undefined || artifact.treeId !== this.tree.treeId) {
+      throw new RejectedError("INVALID_ARGUMENT", `no artifact ${id} is in this tree; use a reference from a message.`, { argument: "id", value: id });
+    }
+    const whole = Buffer.from(artifact.text, "utf8");
+    let end = Math.min(whole.length, offset + bytes);
+    while (end < whole.length && end > offset && (whole[end]! & 0xc0) === 0x80) end -= 1;
+    return { text: whole.toString("utf8", offset, end), bytes: whole.length, next: end < whole.length ? end : null };
+  }
+}
+
+/** The reference interrupts neither the root nor oneself (agents.md 37). */
+function refuseTarget(tx: Transaction, caller: Caller, agent: AgentRecord): void {
+  if (tx.profile.interruptOutput !== "previous_status" || caller.kind !== "agent") return;
+  const self = agent.threadId === caller.threadId;
+  if (agent.parent !== null && !self) return;
+  throw new RejectedError("INVALID_ARGUMENT", self ? "an agent cannot interrupt itself." : "the root agent cannot be interrupted by an agent.", {
+    argument: "target",
+    value: agent.path,
+  });
+}

@@ -1,0 +1,174 @@
+/**
+ * Ownership of trees (REC-2, REC-6): leases renewed on time, or given up before another may claim; mail and commands of
+ * other processes, noticed by polling.
+ *
+ * - K1 Everything works with hints silent: a hint only makes the next look come sooner.
+ * - K2 After `leaseGiveUpMs` of the own monotonic clock without a renewal the owner stops by itself; after a freeze it looks
+ *   before any further effect.
+ */
+import { CoppiceError } from "../protocol/errors.ts";
+import type { TreeId } from "../protocol/ids.ts";
+import type { Clock, Timer } from "../platform/clock.ts";
+import type { Logger } from "../platform/logger.ts";
+import type { Store } from "../store/port.ts";
+import { applyCommand, refuseCommand, takeArrivals } from "./inbox.ts";
+import type { Tree } from "./tree.ts";
+
+interface Held {
+  readonly tree: Tree;
+  renewedAt: number;
+  changes: number;
+  looking: boolean;
+  again: boolean;
+  readonly hint: Disposable;
+}
+
+export class Ownership {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #held = new Map<TreeId, Held>();
+  #renewTimer: Timer | null = null;
+  #pollTimer: Timer | null = null;
+  #renewing = false;
+
+  constructor(store: Store, clock: Clock, logger: Logger) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  add(tree: Tree): void {
+    const held: Held = {
+      tree,
+      renewedAt: this.#clock.monotonic(),
+      changes: Number.NaN,
+      looking: false,
+      again: false,
+      hint: this.#store.onHint(tree.treeId, () => this.#look(held)),
+    };
+    this.#held.set(tree.treeId, held);
+    if (this.#renewTimer === null) this.#armRenew(tree.limits.leaseRenewMs);
+    if (this.#pollTimer === null) this.#armPoll(tree.limits.pollMs);
+    this.#look(held);
+  }
+
+  remove(treeId: TreeId): void {
+    const held = this.#held.get(treeId);
+    if (held === undefined) return;
+    held.hint[Symbol.dispose]();
+    this.#held.delete(treeId);
+    if (this.#held.size > 0) return;
+    this.#renewTimer?.cancel();
+    this.#pollTimer?.cancel();
+    this.#renewTimer = null;
+    this.#pollTimer = null;
+  }
+
+  #armRenew(ms: number): void {
+    this.#renewTimer = this.#clock.setTimer(ms, () => {
+      this.#renewTimer = null;
+      if (this.#held.size === 0) return;
+      this.#armRenew(ms);
+      this.#giveUpStale();
+      void this.#renew();
+    });
+  }
+
+  #armPoll(ms: number): void {
+    this.#pollTimer = this.#clock.setTimer(ms, () => {
+      this.#pollTimer = null;
+      if (this.#held.size === 0) return;
+      this.#armPoll(ms);
+      this.#giveUpStale();
+      for (const held of this.#held.values()) void this.#poll(held);
+    });
+  }
+
+  /** A process that was frozen, or a store that does not answer: stop before somebody else may claim. */
+  #giveUpStale(): void {
+    const now = this.#clock.monotonic();
+    for (const held of [...this.#held.values()]) {
+      if (now - held.renewedAt < held.tree.limits.leaseGiveUpMs) continue;
+      this.remove(held.tree.treeId);
+      held.tree.lose(`no renewal of its lease for ${Math.round(now - held.renewedAt)} ms`);
+    }
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#renewing) return;
+    this.#renewing = true;
+    const asked = this.#clock.monotonic();
+    try {
+      const trees = [...this.#held.values()].filter((held) => held.tree.state === "owned");
+      const leaseMs = trees[0]?.tree.limits.leaseMs ?? 0;
+      const kept = await this.#store.heartbeat(trees.map((held) => held.tree.lease), leaseMs);
+      const byTree = new Map(kept.map((lease) => [lease.treeId, lease]));
+      for (const held of trees) {
+        const lease = byTree.get(held.tree.treeId);
+        if (lease === undefined) {
+          this.remove(held.tree.treeId);
+          held.tree.lose("its lease was taken over");
+          continue;
+        }
+        held.tree.lease = lease;
+        // From when it was asked: the store may have answered late.
+        held.renewedAt = asked;
+      }
+    } catch (error) {
+      this.#logger.warn({ err: error }, "renewing leases failed");
+    } finally {
+      this.#renewing = false;
+    }
+  }
+
+  async #poll(held: Held): Promise<void> {
+    try {
+      const changes = await this.#store.changes(held.tree.treeId);
+      if (changes === held.changes) return;
+      held.changes = changes;
+      this.#look(held);
+    } catch (error) {
+      this.#logger.warn({ treeId: held.tree.treeId, err: error }, "polling the store failed");
+    }
+  }
+
+  /** One look at a time; a hint during it makes it look once more. */
+  #look(held: Held): void {
+    held.again = true;
+    if (held.looking) return;
+    held.looking = true;
+    void (async () => {
+      try {
+        while (held.again && held.tree.state === "owned") {
+          held.again = false;
+          await lookAtInbox(held.tree);
+        }
+      } catch (error) {
+        this.#logger.warn({ treeId: held.tree.treeId, err: error }, "reading the inbox failed");
+        // Looked at again with the next poll.
+        held.changes = Number.NaN;
+      } finally {
+        held.looking = false;
+      }
+    })();
+  }
+}
+
+/** Takes in what others left. Every command is applied once, each in its own commit. */
+export async function lookAtInbox(tree: Tree): Promise<void> {
+  const waiting = await tree.read((view) => ({
+    arrivals: view.arrivals(tree.treeId).length,
+    commands: view.pendingCommands(tree.treeId),
+  }));
+  if (waiting.arrivals > 0) await tree.transact((tx) => takeArrivals(tx));
+  for (const command of waiting.commands) {
+    try {
+      await tree.transact((tx) => applyCommand(tx, command, tree.partialText));
+    } catch (error) {
+      if (CoppiceError.is(error) && error.family !== "rejected") throw error;
+      if (CoppiceError.is(error) && error.code === "FENCED") throw error;
+      await tree.transact((tx) => refuseCommand(tx, command, error));
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * The public surface of `coppice`. Adding a line here is a decision about the API; everything else is closed by the
+ * package's `exports`.
+ */
+export { createRuntime, type Runtime } from "./runtime/create-runtime.ts";
+export type { RuntimeOptions, TreeOptions } from "./runtime/options.ts";
+export type { TreeHandle } from "./runtime/tree-handle.ts";
+export type { Agent, SendOptions, SpawnOptions } from "./runtime/agent.ts";
+export type { Work } from "./runtime/work.ts";
+export type { EventStream, StreamEvent } from "./runtime/event-stream.ts";
+
+export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
+
+export { createMemoryStore, type MemoryStore } from "./store/memory.ts";
+export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
+export type { Store, StoreTx, StoreView } from "./store/port.ts";
+
+export { createModelProvider, type ModelProviderOptions } from "./providers/model/model-provider.ts";
+export { loadModel } from "./providers/model/load-model.ts";
+export { scripted, type ScriptedProvider } from "./providers/scripted/provider.ts";
+export type { ModelInfo, ProviderAdapter, ProviderCapabilities, ProviderSession } from "./providers/port.ts";
+
+export { loadRoles, type RoleSet } from "./policy/roles.ts";
+export { readRoleFolder } from "./policy/role-folder.ts";
+export type { Prices } from "./policy/budget.ts";
+
+export { CoppiceError, InterruptedError, InvariantError, RejectedError, TransientError } from "./protocol/errors.ts";
+export { ERROR_CODES, ERROR_TABLE, type ErrorCode } from "./protocol/errors.ts";
+export { DEFAULT_LIMITS, type Budgets, type Limits, type LimitsInput } from "./protocol/limits.ts";
+export type { AgentPath } from "./protocol/agent-path.ts";
+export type { AgentConfig, AgentRecord, AgentStatus, Effect, TreeRecord } from "./protocol/agent.ts";
+export type { EventType, ProgressEvent, RuntimeEvent } from "./protocol/events.ts";
+export type { MailReceipt, MailRecord } from "./protocol/mail.ts";
+export type { ProfileName } from "./protocol/profile.ts";
+export type { RunRecord } from "./protocol/run.ts";
+export type { TranscriptItem } from "./protocol/transcript.ts";
+export type { HandoffRecord, TransferRecord } from "./protocol/transfer.ts";
+export type { Usage, UsageReport } from "./protocol/usage.ts";
+export type { WorkEnding, WorkOutcome, WorkRecord } from "./protocol/work.ts";
+export { stderrLogger, type Logger } from "./platform/logger.ts";
+export { systemClock, type Clock } from "./platform/clock.ts";

@@ -1,0 +1,145 @@
+/** An agent as a program holds it: who asks through it is the user, not an agent (WRK-5). */
+import type { AgentPath } from "../protocol/agent-path.ts";
+import type { AgentRecord, AgentStatus } from "../protocol/agent.ts";
+import type { ThreadId } from "../protocol/ids.ts";
+import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { TranscriptItem } from "../protocol/transcript.ts";
+import type { Usage } from "../protocol/usage.ts";
+import type { AgentControl } from "../control/agent-control.ts";
+import type { InterruptInput, Touched } from "../control/interrupt.ts";
+import { type AgentSummary, owed, owes, type OwedWork, summarise } from "../control/listing.ts";
+import type { OnBusy } from "../control/messages.ts";
+import type { SpawnInput } from "../control/spawn.ts";
+import { type Explanation, why } from "../control/why.ts";
+import { Work } from "./work.ts";
+
+const USER = { kind: "user", name: "library" } as const;
+
+export interface SendOptions {
+  /** A busy agent: joins its run at the next step boundary (default), waits for the next run, or is refused. */
+  readonly onBusy?: OnBusy;
+  readonly key?: string;
+  readonly outputSchema?: SpawnInput["outputSchema"];
+  readonly acceptance?: string;
+  readonly model?: string;
+  readonly effort?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface SpawnOptions extends Partial<Omit<SpawnInput, "taskName" | "message" | "asked" | "parent">> {
+  readonly model?: string;
+  readonly effort?: string;
+  readonly role?: string;
+  readonly provider?: string;
+  readonly tools?: readonly string[];
+  readonly effects?: NonNullable<SpawnInput["asked"]["effects"]>;
+  readonly budgets?: NonNullable<SpawnInput["asked"]["budgets"]>;
+  readonly workspace?: string;
+  readonly instructions?: string;
+  readonly onLostRun?: "notify" | "retry";
+  readonly key?: string;
+}
+
+export class Agent {
+  readonly threadId: ThreadId;
+  readonly path: AgentPath;
+  readonly #control: AgentControl;
+
+  constructor(control: AgentControl, threadId: ThreadId, path: AgentPath) {
+    this.#control = control;
+    this.threadId = threadId;
+    this.path = path;
+  }
+
+  /**
+   * Gives the agent input of the user: a work whose outcome can be awaited.
+   * @throws RejectedError `THREAD_BUSY`, `AGENT_CLOSED`, `MAILBOX_FULL`, `BUDGET_EXHAUSTED`, `LIMIT_REACHED`, `QUEUE_FULL`.
+   */
+  async send(message: string, options: SendOptions = {}): Promise<Work> {
+    options.signal?.throwIfAborted();
+    const { onBusy = "steer", key, signal: _signal, ...rest } = options;
+    const work = await this.#control.userInput(this.threadId, USER, { message, onBusy, ...rest }, { key });
+    return new Work(this.#control, work.id);
+  }
+
+  /** A message that starts no run: it is read with the agent's next one. */
+  tell(message: string, options: { readonly key?: string } = {}): Promise<MailReceipt> {
+    return this.#control.send(USER, this.threadId, message, options);
+  }
+
+  /** Makes a child of this agent and gives it its first task. Inherits nothing of the history unless `forkTurns` says so. */
+  async spawn(taskName: string, message: string, options: SpawnOptions = {}): Promise<{ readonly agent: Agent; readonly work: Work }> {
+    const { key, model, effort, role, provider, tools, effects, budgets, workspace, instructions, onLostRun, ...rest } = options;
+    const asked = Object.fromEntries(
+      Object.entries({ model, effort, role, provider, tools, effects, budgets, workspace, instructions, onLostRun }).filter(
+        ([, value]) => value !== undefined,
+      ),
+    );
+    const receipt = await this.#control.spawn(
+      USER,
+      { forkTurns: "none", ...rest, parent: this.threadId, taskName, message, asked },
+      { key },
+    );
+    return { agent: new Agent(this.#control, receipt.threadId, receipt.path), work: new Work(this.#control, receipt.workId) };
+  }
+
+  interrupt(options: InterruptInput & { readonly key?: string } = {}): Promise<readonly Touched[]> {
+    const { key, ...input } = options;
+    return this.#control.interrupt(USER, this.threadId, input, { key });
+  }
+
+  /** Closes this agent and all below it. `politely` refuses with `THREAD_BUSY` while something is going on. */
+  close(options: { readonly politely?: boolean } = {}): Promise<readonly AgentPath[]> {
+    return this.#control.close(this.threadId, options);
+  }
+
+  summary(): Promise<AgentSummary> {
+    return this.#control.read((view) => summarise(view, view.agent(this.threadId)!, this.#control));
+  }
+
+  async status(): Promise<AgentStatus> {
+    return (await this.summary()).status;
+  }
+
+  async record(): Promise<AgentRecord> {
+    return (await this.#control.read((view) => view.agent(this.threadId)))!;
+  }
+
+  /** Usage of this agent and all below it (BUD-4). */
+  usage(): Promise<Usage> {
+    return this.#control.read((view) => view.usageUnder(this.#control.tree.treeId, this.path));
+  }
+
+  transcript(from = 0, limit = 1000): Promise<readonly TranscriptItem[]> {
+    return this.#control.read((view) => view.items(this.threadId, from, limit));
+  }
+
+  mail(page: { readonly after?: string | null; readonly limit?: number } = {}): Promise<{ readonly rows: readonly MailRecord[]; readonly next: string | null }> {
+    return this.#control.read((view) => view.mailOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }));
+  }
+
+  runs(page: { readonly after?: string | null; readonly limit?: number } = {}): Promise<{ readonly rows: readonly RunRecord[]; readonly next: string | null }> {
+    return this.#control.read((view) => view.runsOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }));
+  }
+
+  /** Works that others owe to it. */
+  owed(): Promise<readonly OwedWork[]> {
+    return this.#control.read((view) => owed(view, view.agent(this.threadId)!, this.#control));
+  }
+
+  /** Works that it owes to others. */
+  owes(): Promise<readonly OwedWork[]> {
+    return this.#control.read((view) => owes(view, view.agent(this.threadId)!, this.#control));
+  }
+
+  /** Why it does what it does, or does not (OBS-3). */
+  why(): Promise<Explanation> {
+    return this.#control.read((view) => why(view, view.agent(this.threadId)!, this.#control, "this process"));
+  }
+
+  /** Raises, or with null lifts, a budget of this agent and all below it (BUD-2). */
+  raiseBudget(budget: "tokens" | "money" | "wallClock", limit: number | null): Promise<void> {
+    return this.#control.raiseBudget(this.threadId, budget, limit);
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * `createRuntime`: the one place that constructs and wires. A runtime owns trees of one store through leases; everything
+ * else is told what it needs.
+ */
+import { AgentControl } from "../control/agent-control.ts";
+import { type Grant, tryReserve } from "../control/dispatch.ts";
+import { unload, unloadFacts } from "../control/load.ts";
+import { Ownership } from "../control/ownership.ts";
+import { createReactions } from "../control/reactions.ts";
+import { recover } from "../control/recovery.ts";
+import { type Shared, Tree } from "../control/tree.ts";
+import { Admission } from "../execution/admission.ts";
+import { BackOff } from "../execution/back-off.ts";
+import { PermitPool } from "../execution/permits.ts";
+import { InterruptedError, RejectedError } from "../protocol/errors.ts";
+import { isThreadId, type ThreadId, type TreeId } from "../protocol/ids.ts";
+import { type Limits, limitsSchema } from "../protocol/limits.ts";
+import { type Profile, PROFILES } from "../protocol/profile.ts";
+import { systemClock } from "../platform/clock.ts";
+import { createIds, systemRandom } from "../platform/ids.ts";
+import { silentLogger } from "../platform/logger.ts";
+import { ownIdentity, provenDead } from "../platform/process-identity.ts";
+import { createRedactor } from "../platform/redact.ts";
+import { defaultTracer } from "../platform/telemetry.ts";
+import { folderExists } from "../platform/workspace.ts";
+import { loadRoles } from "../policy/roles.ts";
+import { withinCeiling } from "../policy/resolve-config.ts";
+import { Residency } from "../residency/slots.ts";
+import { createMemoryStore } from "../store/memory.ts";
+import type { Lease, Store } from "../store/port.ts";
+import { createToolHost } from "../tools/host.ts";
+import { configResolver, type ConfigSources, rootConfig } from "./configs.ts";
+import { checkRuntimeOptions, checkTreeOptions, type RuntimeOptions, type TreeOptions } from "./options.ts";
+import { createTree } from "./new-tree.ts";
+import { TreeHandle } from "./tree-handle.ts";
+
+export interface Runtime extends AsyncDisposable {
+  readonly store: Store;
+  /**
+   * Makes a tree, or takes over an existing one: what was under way when its last owner ended is recovered (REC-1).
+   * @throws RejectedError `NOT_OWNER` while another process owns it, `INVALID_ARGUMENT` for an unknown id.
+   */
+  openTree(options?: TreeOptions): Promise<TreeHandle>;
+  /** Gives every tree back and ends what runs, as a crash would: the store has it all. The store stays open. */
+  close(): Promise<void>;
+}
+
+export async function createRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
+  checkRuntimeOptions(options);
+  return new OwnRuntime(options);
+}
+
+class OwnRuntime implements Runtime {
+  readonly store: Store;
+  readonly #options: RuntimeOptions;
+  readonly #shared: Shared;
+  readonly #sources: ConfigSources;
+  readonly #limits: Limits;
+  readonly #trees = new Map<TreeId, { readonly tree: Tree; readonly handle: TreeHandle }>();
+  readonly #admission: Admission<Grant>;
+  readonly #permits: PermitPool;
+  readonly #residency: Residency;
+  readonly #ownership: Ownership;
+  #closed = false;
+
+  constructor(options: RuntimeOptions) {
+    const clock = options.clock ?? systemClock;
+    const random = options.random ?? systemRandom;
+    const logger = options.logger ?? silentLogger;
+    this.#options = options;
+    this.store = options.store ?? createMemoryStore({ clock });
+    this.#limits = limitsSchema.parse(options.limits ?? {});
+    this.#admission = new Admission((applicant) => tryReserve(applicant, this.#pump));
+    this.#permits = new PermitPool(this.#limits.runningTotal);
+    this.#residency = this.#newResidency(this.#limits.residents);
+    this.#ownership = new Ownership(this.store, clock, logger);
+    const providers = options.providers ?? {};
+    const tools = options.tools ?? [];
+    const roles = options.roles ?? loadRoles([], tools);
+    this.#sources = { providers, tools, roles, subagents: options.subagents ?? {}, prices: options.prices ?? {} };
+    const backOffs = new Map<string, BackOff>();
+    this.#shared = {
+      store: this.store,
+      clock,
+      random,
+      logger,
+      ids: createIds(random),
+      tracer: options.tracer ?? defaultTracer(),
+      redact: createRedactor(options.secrets ?? []),
+      prices: options.prices ?? {},
+      inspect: options.inspect,
+      toolHost: createToolHost({ tools, control: (treeId) => this.#control(treeId), redact: createRedactor(options.secrets ?? []) }),
+      adapter: (name) => providers[name],
+      backOff: (name) => {
+        let backOff = backOffs.get(name);
+        if (backOff === undefined) {
+          backOff = new BackOff({ clock, random, retries: this.#limits.retries });
+          backOffs.set(name, backOff);
+        }
+        return backOff;
+      },
+      hasTool: (name) => tools.some((tool) => tool.name === name),
+      resolveConfig: configResolver(this.#sources),
+      withinCeiling: (config, above) => ({ ...config, ...withinCeiling(config, above.map((one) => one.effects), tools) }),
+      workspaceExists: folderExists,
+    };
+  }
+
+  #pump = (): void => this.#admission.pump();
+
+  async openTree(options: TreeOptions = {}): Promise<TreeHandle> {
+    if (this.#closed) throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
+    checkTreeOptions(options);
+    const known = options.id === undefined ? undefined : this.#trees.get(requireTreeId(options.id));
+    if (known !== undefined && known.tree.state === "owned") return known.handle;
+    const treeId = options.id === undefined ? this.#shared.ids.mint("thread") : requireTreeId(options.id);
+    if (options.id !== undefined && (await this.store.read((view) => view.tree(treeId))) === undefined) {
+      throw new RejectedError("INVALID_ARGUMENT", `no tree ${options.id} is in ${this.store.name}; list the trees there.`, { id: options.id });
+    }
+    const identity = this.#options.identity ?? ownIdentity();
+    const lease = await this.store.claim({
+      treeId,
+      token: this.#shared.ids.mint("tok"),
+      owner: identity,
+      leaseMs: this.#limits.leaseMs,
+      provenDead: this.#options.provenDead ?? provenDead,
+    });
+    try {
+      if (options.id === undefined) {
+        const defaults = this.#treeDefaults(options);
+        const config = rootConfig(this.#sources, options, defaults.profile);
+        await createTree(this.store, lease, this.#shared, defaults, options, config);
+      }
+      return await this.#adopt(treeId, lease, options);
+    } catch (error) {
+      await this.store.release(lease, { abandon: true }).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  #treeDefaults(options: TreeOptions): { readonly limits: Limits; readonly profile: Profile } {
+    const profile = PROFILES[options.profile ?? this.#options.profile ?? "default"];
+    const limits = limitsSchema.parse({ running: profile.running, ...this.#options.limits, ...options.limits });
+    return { limits, profile };
+  }
+
+  async #adopt(treeId: TreeId, lease: Lease, options: TreeOptions): Promise<TreeHandle> {
+    const record = (await this.store.read((view) => view.tree(treeId)))!;
+    const base = PROFILES[record.profile];
+    const profile: Profile = { ...base, wakeOnAgentMessages: options.wakeOnAgentMessages ?? base.wakeOnAgentMessages };
+    const permits = new PermitPool(record.limits.running, this.#permits);
+    const tree = new Tree({
+      shared: this.#shared,
+      treeId,
+      lease,
+      profile,
+      limits: record.limits,
+      residency: profile.residentsPerTree ? this.#newResidency(Math.max(1, record.limits.running)) : this.#residency,
+      permits,
+      lane: this.#admission.lane(treeId, permits),
+    });
+    tree.reactions = createReactions(this.#pump);
+    const handle = new TreeHandle(tree, new AgentControl(tree, this.#pump), {
+      closeTree: () => this.#giveBack(treeId),
+      toolHost: this.#shared.toolHost,
+    });
+    this.#trees.set(treeId, { tree, handle });
+    await tree.transact((tx) => recover(tx));
+    this.#ownership.add(tree);
+    return handle;
+  }
+
+  #newResidency(limit: number): Residency {
+    const treeOf = (threadId: ThreadId): Tree | undefined => {
+      for (const { tree } of this.#trees.values()) if (tree.sessions.has(threadId)) return tree;
+      return undefined;
+    };
+    return new Residency({
+      limit,
+      facts: (threadId) => {
+        const tree = treeOf(threadId);
+        return tree === undefined ? NOT_LOADED : unloadFacts(tree, threadId);
+      },
+      unload: async (threadId) => {
+        const tree = treeOf(threadId);
+        if (tree === undefined) return true;
+        const gone = await unload(tree, threadId);
+        // Who waited for this place meanwhile is asked again when the slot has its state back.
+        if (!gone) this.#shared.clock.defer(this.#pump);
+        return gone;
+      },
+      onRoom: () => {
+        this.#pump();
+        for (const { tree } of this.#trees.values()) tree.watchers.changed();
+      },
+    });
+  }
+
+  #control(treeId: TreeId): AgentControl {
+    const found = this.#trees.get(treeId);
+    if (found === undefined) throw new RejectedError("NOT_OWNER", `this process does not own the tree ${treeId}.`, { treeId });
+    return found.handle.control;
+  }
+
+  async #giveBack(treeId: TreeId): Promise<void> {
+    const found = this.#trees.get(treeId);
+    if (found === undefined) return;
+    this.#trees.delete(treeId);
+    this.#ownership.remove(treeId);
+    const { tree } = found;
+    const owned = tree.state === "owned";
+    tree.state = "closing";
+    tree.abandon(new InterruptedError("RUNTIME_CLOSED", "the tree was given back; open it again."));
+    this.#admission.close(treeId);
+    if (owned) await this.store.release(tree.lease, { abandon: true });
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const treeId of [...this.#trees.keys()]) await this.#giveBack(treeId);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** A slot whose load is under way, or whose session is just gone. */
+const NOT_LOADED = {
+  lastRunSettled: false,
+  inParkableWait: false,
+  reserved: true,
+  triggerMailPending: false,
+  queueOnlyMailPending: false,
+  requestPending: false,
+  handoffBeingDelivered: false,
+  nativeForkIntentOpen: false,
+  pinPendingMail: false,
+} as const;
+
+function requireTreeId(id: string): TreeId {
+  if (isThreadId(id)) return id;
+  throw new RejectedError("INVALID_ARGUMENT", `\`${id}\` is not the id of a tree; it is its root's thread id, such as thread_….`, { argument: "id", value: id });
+}

@@ -1,0 +1,73 @@
+/**
+ * Events as an `AsyncIterable` with cursors (OBS-1): what is stored after the cursor, then what is committed, each once and
+ * in order. A reader that is slow gets what it missed from the store; it never holds up an agent (OBS-4).
+ */
+import type { ProgressEvent, RuntimeEvent } from "../protocol/events.ts";
+import type { Tree } from "../control/tree.ts";
+
+export type StreamEvent = RuntimeEvent | ProgressEvent;
+export type EventStream = AsyncIterable<StreamEvent>;
+
+/** Events kept for a reader; above it they are read from the store again. */
+const BUFFER = 1000;
+const PAGE = 500;
+
+export async function* followEvents(
+  tree: Tree,
+  options: { readonly after?: number; readonly signal?: AbortSignal; readonly progress?: boolean },
+): EventStream {
+  const { signal } = options;
+  const buffer: StreamEvent[] = [];
+  let wake: () => void = () => undefined;
+  let ended = false;
+  let missed = false;
+  // Subscribed before the store is read, so that nothing falls between the two.
+  using _observed = tree.events.observe(
+    (event) => {
+      if (event.type === "progress" && options.progress !== true) return;
+      if (buffer.length < BUFFER) buffer.push(event);
+      else missed = true;
+      wake();
+    },
+    () => {
+      ended = true;
+      wake();
+    },
+  );
+  const onAbort = (): void => wake();
+  signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    let cursor = options.after ?? (await tree.read((view) => view.lastEvent(tree.treeId)));
+    let fromStore = true;
+    while (signal?.aborted !== true) {
+      if (fromStore) {
+        const stored = await tree.read((view) => view.events(tree.treeId, cursor, PAGE));
+        for (const event of stored) {
+          cursor = event.seq;
+          yield event;
+        }
+        fromStore = stored.length === PAGE;
+        continue;
+      }
+      const event = buffer.shift();
+      if (event === undefined) {
+        if (missed) {
+          missed = false;
+          fromStore = true;
+          continue;
+        }
+        if (ended) return;
+        await new Promise<void>((resolve) => (wake = resolve));
+        continue;
+      }
+      if (event.type === "progress") {
+        yield event;
+      } else if (event.seq > cursor) {
+        cursor = event.seq;
+        yield event;
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+  }
+}

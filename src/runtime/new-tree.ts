@@ -1,0 +1,73 @@
+/** A new tree: its record and its root, in one commit. */
+import { ROOT_PATH } from "../protocol/agent-path.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { Limits } from "../protocol/limits.ts";
+import type { Profile } from "../protocol/profile.ts";
+import { NO_USAGE } from "../protocol/usage.ts";
+import type { Shared } from "../control/tree.ts";
+import { sha256 } from "../platform/digest.ts";
+import type { Lease, Store } from "../store/port.ts";
+import type { TreeOptions } from "./options.ts";
+
+export async function createTree(
+  store: Store,
+  lease: Lease,
+  shared: Shared,
+  defaults: { readonly limits: Limits; readonly profile: Profile },
+  options: TreeOptions,
+  config: AgentRecord["config"],
+): Promise<void> {
+  const { treeId } = lease;
+  const token = shared.ids.mint("tok");
+  await store.commit(lease, (tx) => {
+    const now = tx.now();
+    tx.putTree({
+      treeId,
+      title: options.title ?? null,
+      profile: defaults.profile.name,
+      limits: defaults.limits,
+      createdAt: now,
+      revision: 1,
+      agents: 0,
+      recentSpawns: [],
+      recentRuns: [],
+      exhausted: [],
+      inbox: 0,
+    });
+    const root: AgentRecord = {
+      threadId: treeId,
+      treeId,
+      path: ROOT_PATH,
+      parent: null,
+      depth: 0,
+      state: "open",
+      revision: 1,
+      config,
+      hostDriven: options.hostDriven ?? false,
+      tokenDigest: sha256(token),
+      createdAt: now,
+      createdBy: "user",
+      bornInRun: null,
+      currentRun: null,
+      runs: 0,
+      items: 0,
+      children: 0,
+      lastOutcome: null,
+      lastActiveAt: now,
+      openRequests: 0,
+      refusals: 0,
+      loadFailures: 0,
+      usage: NO_USAGE,
+      sentModeHint: null,
+    };
+    tx.putAgent(root);
+    tx.appendEvent(treeId, shared.ids.mint("evt"), now, {
+      type: "tree.opened",
+      path: ROOT_PATH,
+      threadId: treeId,
+      runId: null,
+      workId: null,
+      data: { profile: defaults.profile.name, provider: config.provider, model: config.model },
+    });
+  });
+}

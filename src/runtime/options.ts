@@ -1,0 +1,128 @@
+/** Options of `createRuntime` and `openTree`, checked at the edge and typed after (style: input is parsed once). */
+import { z } from "zod";
+import { EFFECTS, type Effect } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import { type Budgets, budgetsSchema, limitsSchema, type LimitsInput } from "../protocol/limits.ts";
+import type { ProfileName } from "../protocol/profile.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Random } from "../platform/ids.ts";
+import type { Logger } from "../platform/logger.ts";
+import type { Identity } from "../platform/process-identity.ts";
+import type { Tracer } from "../platform/telemetry.ts";
+import type { Prices } from "../policy/budget.ts";
+import type { RoleSet } from "../policy/roles.ts";
+import type { AgentChoice } from "../policy/resolve-config.ts";
+import type { ProviderAdapter } from "../providers/port.ts";
+import type { Inspect } from "../session/lifecycle.ts";
+import type { Store } from "../store/port.ts";
+import type { OwnTool } from "../tools/define-tool.ts";
+
+export interface RuntimeOptions {
+  /** Default: a store in memory, gone with the process. */
+  readonly store?: Store;
+  /** Adapters by the names that agents' records use. */
+  readonly providers?: Readonly<Record<string, ProviderAdapter>>;
+  readonly tools?: readonly OwnTool[];
+  /** Role files, loaded with `loadRoles`; the built-in ones are always there. */
+  readonly roles?: RoleSet;
+  /** Overrides of the defaults of BUD-6; for new trees. `residents` and `runningTotal` hold for the runtime. */
+  readonly limits?: LimitsInput;
+  /** USD per million tokens by `<provider>/<model>` (BUD-7). */
+  readonly prices?: Prices;
+  readonly profile?: ProfileName;
+  /** What children get that neither a spawn's argument nor a role chooses. */
+  readonly subagents?: AgentChoice;
+  /** Texts that must never reach logs, events, spans or handoffs, beside the shapes that are known (SEC-3). */
+  readonly secrets?: readonly string[];
+  readonly logger?: Logger;
+  readonly tracer?: Tracer;
+  readonly clock?: Clock;
+  readonly random?: Random;
+  /** Watches the lifecycle of loaded sessions through xstate's inspector. */
+  readonly inspect?: Inspect;
+  /** Who this process is to others that share the store. */
+  readonly identity?: Identity;
+  /** Whether another process of this host is proved dead. */
+  readonly provenDead?: (owner: Identity) => boolean;
+}
+
+export interface TreeOptions {
+  /** An existing tree, by the id of its root's thread; left out, a new tree is made. */
+  readonly id?: string;
+  readonly title?: string;
+  /** The root's provider by name; default: the first one given. */
+  readonly provider?: string;
+  readonly model?: string;
+  readonly effort?: string;
+  readonly instructions?: string;
+  readonly role?: string;
+  /** Names of own tools; default: all. */
+  readonly tools?: readonly string[];
+  /** Default: all effects. */
+  readonly effects?: readonly Effect[];
+  readonly workspace?: string;
+  readonly budgets?: Budgets;
+  readonly limits?: LimitsInput;
+  readonly profile?: ProfileName;
+  /** The root's loop belongs to somebody else: it has a mailbox and tools, and no runs of ours (HDR). */
+  readonly hostDriven?: boolean;
+  readonly onLostRun?: "notify" | "retry";
+  readonly pinPendingMail?: boolean;
+  readonly maxOutputTokens?: number;
+  readonly modeHint?: string;
+  /** `codex`: mail to an idle root starts a run (B49). */
+  readonly wakeOnAgentMessages?: boolean;
+}
+
+const name = z.string().min(1);
+const treeSchema = z.strictObject({
+  id: z.string().optional(),
+  title: z.string().min(1).max(200).optional(),
+  provider: name.optional(),
+  model: name.optional(),
+  effort: name.optional(),
+  instructions: z.string().optional(),
+  role: name.optional(),
+  tools: z.array(name).optional(),
+  effects: z.array(z.enum(EFFECTS)).optional(),
+  workspace: name.optional(),
+  budgets: budgetsSchema.optional(),
+  limits: limitsSchema.partial().optional(),
+  profile: z.enum(["default", "codex"]).optional(),
+  hostDriven: z.boolean().optional(),
+  onLostRun: z.enum(["notify", "retry"]).optional(),
+  pinPendingMail: z.boolean().optional(),
+  maxOutputTokens: z.number().int().min(1).optional(),
+  modeHint: z.string().optional(),
+  wakeOnAgentMessages: z.boolean().optional(),
+});
+
+/** @throws RejectedError `INVALID_ARGUMENT` that names every fault. */
+export function checkTreeOptions(options: TreeOptions): void {
+  check("openTree", treeSchema, options);
+}
+
+const runtimeKeys = [
+  "store", "providers", "tools", "roles", "limits", "prices", "profile", "subagents", "secrets", "logger",
+  "tracer", "clock", "random", "inspect", "identity", "provenDead",
+];
+
+export function checkRuntimeOptions(options: RuntimeOptions): void {
+  const unknown = Object.keys(options).filter((key) => !runtimeKeys.includes(key));
+  if (unknown.length > 0) {
+    throw new RejectedError("INVALID_ARGUMENT", `createRuntime has no option ${unknown.join(", ")}; it takes ${runtimeKeys.join(", ")}.`, { unknown });
+  }
+  if (options.limits !== undefined) check("createRuntime.limits", limitsSchema.partial(), options.limits);
+  if (options.profile !== undefined) check("createRuntime.profile", z.enum(["default", "codex"]), options.profile);
+  const names = (options.tools ?? []).map((tool) => tool.name);
+  const twice = names.find((one, index) => names.indexOf(one) !== index);
+  if (twice !== undefined) {
+    throw new RejectedError("INVALID_ARGUMENT", `two tools are named \`${twice}\`; names are unique.`, { argument: "tools", value: twice });
+  }
+}
+
+function check(what: string, schema: z.ZodType, value: unknown): void {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return;
+  throw new RejectedError("INVALID_ARGUMENT", `the options of ${what} are wrong: ${z.prettifyError(parsed.error).replaceAll("\n", "; ")}.`, { what });
+}

@@ -1,0 +1,114 @@
+/** A tree and its agents as a program holds them. */
+import { ROOT_PATH, type AgentPath } from "../protocol/agent-path.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { RuntimeEvent } from "../protocol/events.ts";
+import type { RequestId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { ToolHost } from "../protocol/tool.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+import type { AgentControl } from "../control/agent-control.ts";
+import { type ListRequest, listAgents, runningCount, type Counts, type AgentSummary } from "../control/listing.ts";
+import { resolveTarget } from "../control/resolve-target.ts";
+import type { Tree } from "../control/tree.ts";
+import { Agent } from "./agent.ts";
+import { followEvents, type EventStream } from "./event-stream.ts";
+import { Work } from "./work.ts";
+
+export interface TreeParts {
+  readonly closeTree: () => Promise<void>;
+  readonly toolHost: ToolHost;
+}
+
+export class TreeHandle implements AsyncDisposable {
+  readonly id: TreeId;
+  /** The root agent, `/root`. */
+  readonly root: Agent;
+  /** The verbs beneath the handles, for hosts that build tools of their own. */
+  readonly control: AgentControl;
+  readonly #tree: Tree;
+  readonly #parts: TreeParts;
+
+  constructor(tree: Tree, control: AgentControl, parts: TreeParts) {
+    this.id = tree.treeId;
+    this.control = control;
+    this.#tree = tree;
+    this.#parts = parts;
+    this.root = new Agent(control, tree.treeId, ROOT_PATH);
+  }
+
+  /** Whether this process still owns the tree. */
+  get owned(): boolean {
+    return this.#tree.state === "owned";
+  }
+
+  /**
+   * An agent by its path, or by its thread id.
+   * @throws RejectedError `AGENT_NOT_FOUND`, `INVALID_ARGUMENT`.
+   */
+  async agent(reference: AgentPath | ThreadId | string): Promise<Agent> {
+    const found = await this.control.read((view) => resolveTarget(view, this.id, ROOT_PATH, reference));
+    return new Agent(this.control, found.threadId, found.path);
+  }
+
+  work(id: WorkId): Work {
+    return new Work(this.control, id);
+  }
+
+  /** Agents with status, residency, last outcome, open works and unread mail, sorted by path and paged (LST-1). */
+  list(request: ListRequest = {}): Promise<{ readonly agents: readonly AgentSummary[]; readonly next: string | null }> {
+    return this.control.read((view) => listAgents(view, this.id, request, this.control));
+  }
+
+  /** Works of the tree, oldest first, paged. */
+  works(page: { readonly after?: string | null; readonly limit?: number } = {}): Promise<{ readonly rows: readonly WorkRecord[]; readonly next: string | null }> {
+    return this.control.read((view) => view.works(this.id, { after: page.after ?? null, limit: page.limit ?? 100 }));
+  }
+
+  /** Registered, resident and running: three numbers (RES-1). */
+  counts(): Promise<Counts> {
+    return this.control.read((view) => ({
+      registered: view.tree(this.id)!.agents + 1,
+      resident: this.#tree.sessions.size,
+      running: runningCount(view, this.id),
+      queued: this.#tree.lane.newcomers,
+    }));
+  }
+
+  /** Events after a cursor (default: from now on), then as they are committed. Ends with the tree, or the signal (OBS-1). */
+  events(options: { readonly after?: number; readonly signal?: AbortSignal; readonly progress?: boolean } = {}): EventStream {
+    return followEvents(this.#tree, options);
+  }
+
+  /** Events that are committed already, oldest first. */
+  log(after = 0, limit = 500): Promise<readonly RuntimeEvent[]> {
+    return this.control.read((view) => view.events(this.id, after, limit));
+  }
+
+  /** Resolves when no agent runs, waits to run, or has a question open. */
+  async idle(signal?: AbortSignal): Promise<void> {
+    await this.#tree.watchers.until(async () => {
+      const busy = await this.control.read((view) => {
+        const runs = view.openRuns(this.id).some((run) => run.status !== "waiting" || view.openRequestsOf(run.threadId).length === 0);
+        return runs || view.triggered(this.id).some((id) => view.agent(id)?.state === "open");
+      });
+      return busy ? undefined : true;
+    }, signal);
+  }
+
+  /** Answers a question or an approval of an agent. */
+  answer(request: RequestId, answer: string): Promise<void> {
+    return this.control.answer(request, answer);
+  }
+
+  records(): Promise<readonly AgentRecord[]> {
+    return this.control.read((view) => view.agents(this.id, ROOT_PATH, { limit: 10_000, closed: true }).rows);
+  }
+
+  /** Gives the tree back: what runs ends as after a crash, and the next owner recovers it. */
+  async close(): Promise<void> {
+    await this.#parts.closeTree();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

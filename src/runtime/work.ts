@@ -1,0 +1,29 @@
+/** A work as a program holds it: its id, its record, and its outcome when it has one. */
+import type { WorkId } from "../protocol/ids.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
+import type { AgentControl } from "../control/agent-control.ts";
+
+export class Work {
+  readonly id: WorkId;
+  readonly #control: AgentControl;
+
+  constructor(control: AgentControl, id: WorkId) {
+    this.id = id;
+    this.#control = control;
+  }
+
+  async record(): Promise<WorkRecord> {
+    const work = await this.#control.read((view) => view.work(this.id));
+    if (work === undefined) throw new RejectedError("INVALID_ARGUMENT", `no work ${this.id} is in the store.`, { id: this.id });
+    return work;
+  }
+
+  /**
+   * How it ended. An ended work answers at once. An abort ends this wait and nothing else (WAI-6).
+   * @throws the signal's reason; `RUNTIME_CLOSED` or `FENCED` when the tree is given up meanwhile.
+   */
+  outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
+    return this.#control.tree.watchers.until(async () => (await this.record()).outcome ?? undefined, options.signal);
+  }
+}

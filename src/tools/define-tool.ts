@@ -1,0 +1,82 @@
+/** Own tools of a host: input schema, declared effects, and what it does. */
+import { z } from "zod";
+import { type Effect, EFFECTS } from "../protocol/agent.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
+
+export interface ToolRun {
+  /** Aborted when the run is interrupted, closed or out of time. */
+  readonly signal: AbortSignal;
+  readonly path: string;
+  readonly threadId: string;
+  readonly runId: string;
+  /** Agent, run, step and call: effects outside of the store are at least once, and known by it. */
+  readonly idempotencyKey: string;
+  readonly workspace: string | null;
+}
+
+export interface OwnTool {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: JsonObject;
+  /** Empty counts as all of them (POL-1). */
+  readonly effects: readonly Effect[];
+  /** Parses and runs; its output must be JSON. */
+  readonly call: (input: unknown, run: ToolRun) => Promise<Json>;
+}
+
+export interface ToolDefinition<Input extends z.ZodType> {
+  /** Lower-case letters, digits and underscores. */
+  readonly name: string;
+  readonly description?: string;
+  readonly input: Input;
+  /** What it may do to the world; left out it counts as everything. */
+  readonly effects?: readonly Effect[];
+  readonly run: (input: z.output<Input>, run: ToolRun) => unknown;
+}
+
+/**
+ * Declares a tool.
+ * @throws RejectedError `INVALID_ARGUMENT` for a name out of grammar or one of the runtime's own.
+ */
+export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<Input>): OwnTool {
+  const { name } = definition;
+  if (!/^[a-z][a-z0-9_]{0,63}$/.test(name)) {
+    throw new RejectedError("INVALID_ARGUMENT", `tool name \`${name}\` may only hold lower-case letters, digits and underscores.`, { argument: "name", value: name });
+  }
+  if ([...COLLABORATION_TOOLS, ...RESULT_TOOLS].some((own) => own === name)) {
+    throw new RejectedError("INVALID_ARGUMENT", `\`${name}\` is a tool of the runtime; choose another name.`, { argument: "name", value: name });
+  }
+  const effects = definition.effects ?? [];
+  const unknown = effects.filter((effect) => !EFFECTS.includes(effect));
+  if (unknown.length > 0) {
+    throw new RejectedError("INVALID_ARGUMENT", `tool ${name} declares unknown effects: ${unknown.join(", ")}; use ${EFFECTS.join(", ")}.`, { argument: "effects" });
+  }
+  return {
+    name,
+    description: definition.description ?? name,
+    parameters: z.toJSONSchema(definition.input) as JsonObject,
+    effects,
+    async call(input, run) {
+      const parsed = definition.input.safeParse(input);
+      if (!parsed.success) throw argumentFault(name, parsed.error);
+      return toJson(await definition.run(parsed.data, run));
+    },
+  };
+}
+
+/** The refusal of arguments, naming each fault. */
+export function argumentFault(tool: string, error: z.ZodError): RejectedError {
+  return new RejectedError("INVALID_ARGUMENT", `the arguments of ${tool} are wrong: ${z.prettifyError(error).replaceAll("\n", "; ")}.`, {
+    tool,
+    faults: error.issues.map((issue) => ({ path: issue.path.join("."), message: issue.message })),
+  });
+}
+
+/** What cannot be JSON becomes text; nothing becomes null. */
+function toJson(value: unknown): Json {
+  if (value === undefined) return null;
+  const text = JSON.stringify(value);
+  return text === undefined ? String(value) : (JSON.parse(text) as Json);
+}
