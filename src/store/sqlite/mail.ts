@@ -21,7 +21,7 @@ export function mailRows(
 ): MailRows {
   const boxes = new Mailboxes(connection);
   const insert = connection.statement(
-    `INSERT INTO mail (id, tree_id, recipient, seq, unread, ready, arrival, bytes, created_at, author_key, body)
+    `INSERT INTO mail (id, tree_id, box, seq, unread, ready, arrival, bytes, created_at, author_key, body)
        VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
   );
   const update = connection.statement(
@@ -31,18 +31,19 @@ export function mailRows(
   const byId = connection.statement("SELECT body FROM mail WHERE id = ?");
   const byKey = connection.statement("SELECT body FROM mail WHERE author_key = ?");
   const unreadRows = connection.statement(
-    "SELECT body, seq, id FROM mail WHERE recipient = ? AND unread = 1 AND seq > ? ORDER BY seq LIMIT ?",
+    "SELECT body, seq, id FROM mail WHERE box = ? AND unread = 1 AND seq > ? ORDER BY seq LIMIT ?",
   );
   const oldest = connection.statement(
-    "SELECT created_at FROM mail WHERE recipient = ? AND unread = 1 ORDER BY seq LIMIT 1",
+    "SELECT created_at FROM mail WHERE box = ? AND unread = 1 ORDER BY seq LIMIT 1",
   );
   const half = (unread: 0 | 1): string =>
-    `SELECT body, seq FROM (SELECT body, seq FROM mail WHERE recipient = ?1 AND unread = ${unread} AND seq > ?2
+    `SELECT body, seq FROM (SELECT body, seq FROM mail WHERE box = ?1 AND unread = ${unread} AND seq > ?2
        ORDER BY seq LIMIT ?3)`;
   const all = connection.statement(`${half(0)} UNION ALL ${half(1)} ORDER BY seq LIMIT ?3`);
   const ofRun = connection.statement("SELECT body FROM mail WHERE run_id = ? ORDER BY rowid");
   const readyIn = connection.statement(
-    "SELECT recipient FROM mail WHERE tree_id = ? AND ready = 1 GROUP BY recipient ORDER BY MIN(rowid)",
+    `SELECT mailboxes.id FROM mail JOIN mailboxes ON number = box
+      WHERE tree_id = ? AND ready = 1 GROUP BY box ORDER BY MIN(mail.rowid)`,
   );
   const arrived = connection.statement(
     "SELECT body FROM mail WHERE tree_id = ? AND arrival = 1 ORDER BY rowid",
@@ -52,12 +53,15 @@ export function mailRows(
     "INSERT INTO unreadable_bodies (id, body) SELECT id, body FROM mail WHERE id = ? ON CONFLICT DO NOTHING",
   );
   const columns = connection.statement(
-    "SELECT tree_id, recipient, seq, bytes, created_at, unread, body FROM mail WHERE id = ?",
+    `SELECT tree_id, mailboxes.id, seq, bytes, created_at, mail.unread, body
+       FROM mail JOIN mailboxes ON number = box WHERE mail.id = ?`,
   );
 
   function* unreadFrom(id: ThreadId, afterSeq: number, limit: number): Generator<Row> {
+    const box = boxes.numberOf(id);
+    if (box === null) return;
     for (let from = afterSeq; ;) {
-      const rows = unreadRows.all(id, from, limit);
+      const rows = unreadRows.all(box, from, limit);
       yield* rows;
       if (rows.length < limit) return;
       from = rows.at(-1)![1] as number;
@@ -68,7 +72,10 @@ export function mailRows(
     counters: (id) => boxes.get(id),
     mailbox: (id) => {
       const box = boxes.get(id);
-      return { ...box, oldestUnreadAt: box.unread === 0 ? null : ((oldest.get(id)?.[0] as number) ?? null) };
+      return {
+        ...box,
+        oldestUnreadAt: box.unread === 0 ? null : ((oldest.get(boxes.numberOf(id))?.[0] as number) ?? null),
+      };
     },
     mail: (id) => readRow(byId.get(id)),
     knownMail(draft) {
@@ -86,7 +93,7 @@ export function mailRows(
     },
     mailOfRun: (id, state) => readable(ofRun.all(id)).filter((mail) => mail.state === state),
     mailOf(id, { after = null, limit }) {
-      const found = all.all(id, Number(after ?? 0), limit + 1);
+      const found = all.all(boxes.numberOf(id), Number(after ?? 0), limit + 1);
       const page = found.slice(0, limit);
       return { rows: readable(page), next: found.length > limit ? String(page.at(-1)?.[1] ?? "") : null };
     },
@@ -102,7 +109,7 @@ export function mailRows(
       const stored = insert.run(
         mail.id,
         mail.treeId,
-        mail.recipient,
+        boxes.numberFor(draft.recipient),
         mail.seq,
         mail.trigger ? 1 : 0,
         arrival ? 1 : 0,

@@ -1,6 +1,7 @@
 /**
  * Counters of mailboxes. They change with every mail and are written once a transaction: held back until the commit,
  * or until another plan of the group needs a savepoint, so that what is rolled back is never more than that plan's.
+ * A mailbox has a number, which is what the rows of mail name it by; it gets one with the first thing stored about it.
  */
 import type { ThreadId } from "../../protocol/ids.ts";
 import { type Counters, emptyCounters } from "../mailbox-counters.ts";
@@ -11,6 +12,9 @@ export class Mailboxes implements Cache {
   readonly #connection: Connection;
   readonly #get: Statement;
   readonly #put: Statement;
+  readonly #number: Statement;
+  readonly #create: Statement;
+  readonly #numbers = new RecordCache<number>();
   readonly #known = new RecordCache<Counters>();
   readonly #changed = new Map<ThreadId, Counters>();
 
@@ -21,12 +25,11 @@ export class Mailboxes implements Cache {
          FROM mailboxes WHERE id = ?`,
     );
     this.#put = connection.statement(
-      `INSERT INTO mailboxes (id, last_seq, unread, unread_bytes, triggers, reserved_messages, reserved_bytes)
-         VALUES (?, ?, ?, ?, ?, ?, ?)
-         ON CONFLICT (id) DO UPDATE SET last_seq = excluded.last_seq, unread = excluded.unread,
-           unread_bytes = excluded.unread_bytes, triggers = excluded.triggers,
-           reserved_messages = excluded.reserved_messages, reserved_bytes = excluded.reserved_bytes`,
+      `UPDATE mailboxes SET last_seq = ?, unread = ?, unread_bytes = ?, triggers = ?, reserved_messages = ?,
+         reserved_bytes = ? WHERE number = ?`,
     );
+    this.#number = connection.statement("SELECT number FROM mailboxes WHERE id = ?");
+    this.#create = connection.statement("INSERT INTO mailboxes (id) VALUES (?)");
     connection.join(this);
   }
 
@@ -38,21 +41,39 @@ export class Mailboxes implements Cache {
     return counters;
   }
 
+  /** Null where nothing was ever stored about it. */
+  numberOf(id: ThreadId): number | null {
+    const known = this.#numbers.get(id);
+    if (known !== undefined) return known;
+    const row = this.#number.get(id);
+    if (row === undefined) return null;
+    this.#numbers.set(id, row[0] as number);
+    return row[0] as number;
+  }
+
+  numberFor(id: ThreadId): number {
+    const known = this.numberOf(id);
+    if (known !== null) return known;
+    this.#create.run(id);
+    return this.numberOf(id)!;
+  }
+
   put(counters: Counters): void {
     this.#connection.beforeWrite();
+    this.numberFor(counters.threadId);
     this.#changed.set(counters.threadId, counters);
   }
 
   flush(): void {
     for (const [id, box] of this.#changed) {
       this.#put.run(
-        id,
         box.lastSeq,
         box.unread,
         box.unreadBytes,
         box.triggers,
         box.reservedMessages,
         box.reservedBytes,
+        this.numberOf(id),
       );
       this.#known.set(id, box);
     }
@@ -60,6 +81,7 @@ export class Mailboxes implements Cache {
   }
 
   clear(): void {
+    this.#numbers.clear();
     this.#known.clear();
     this.#changed.clear();
   }

@@ -3,7 +3,8 @@
  * file of a newer version, or of somebody else, is left as it is.
  *
  * Bodies stand in rowid tables: a clustered key would split their pages at every insert. Partial indexes hold only what
- * is unread, open or pending, so that they stay small for the life of a tree.
+ * is unread, open or pending, so that they stay small for the life of a tree. Mailboxes have numbers, because the index
+ * of all mail is what every message writes to at a random place.
  */
 import type { DatabaseSync } from "node:sqlite";
 import { RejectedError } from "../../protocol/errors.ts";
@@ -26,18 +27,19 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX agents_parent ON agents (parent) WHERE parent IS NOT NULL;
 
   CREATE TABLE mail (
-    id TEXT PRIMARY KEY, tree_id TEXT NOT NULL, recipient TEXT NOT NULL, seq INTEGER NOT NULL,
+    id TEXT PRIMARY KEY, tree_id TEXT NOT NULL, box INTEGER NOT NULL, seq INTEGER NOT NULL,
     unread INTEGER NOT NULL, ready INTEGER NOT NULL, arrival INTEGER NOT NULL, bytes INTEGER NOT NULL,
     created_at REAL NOT NULL, author_key TEXT, run_id TEXT, body TEXT NOT NULL
   ) STRICT;
-  CREATE INDEX mail_box ON mail (recipient, unread, seq);
+  CREATE INDEX mail_box ON mail (box, unread, seq);
   CREATE INDEX mail_ready ON mail (tree_id) WHERE ready = 1;
   CREATE INDEX mail_arrival ON mail (tree_id) WHERE arrival = 1;
   CREATE INDEX mail_run ON mail (run_id) WHERE run_id IS NOT NULL;
   CREATE UNIQUE INDEX mail_key ON mail (author_key) WHERE author_key IS NOT NULL;
   CREATE TABLE mailboxes (
-    id TEXT PRIMARY KEY, last_seq INTEGER NOT NULL, unread INTEGER NOT NULL, unread_bytes INTEGER NOT NULL,
-    triggers INTEGER NOT NULL, reserved_messages INTEGER NOT NULL, reserved_bytes INTEGER NOT NULL
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, last_seq INTEGER NOT NULL DEFAULT 0,
+    unread INTEGER NOT NULL DEFAULT 0, unread_bytes INTEGER NOT NULL DEFAULT 0, triggers INTEGER NOT NULL DEFAULT 0,
+    reserved_messages INTEGER NOT NULL DEFAULT 0, reserved_bytes INTEGER NOT NULL DEFAULT 0
   ) STRICT;
   CREATE TABLE unreadable_bodies (id TEXT PRIMARY KEY, body ANY) STRICT;
 
