@@ -18,6 +18,7 @@ import { isConstraint, resultCode, storeError } from "./sqlite/errors.ts";
 import { openFile } from "./sqlite/file.ts";
 import { logRows } from "./sqlite/logs.ts";
 import { mailRows } from "./sqlite/mail.ts";
+import { Threads } from "./sqlite/threads.ts";
 import { transferRows } from "./sqlite/transfers.ts";
 import { treeRows } from "./sqlite/trees.ts";
 import { waitRows } from "./sqlite/waits.ts";
@@ -69,15 +70,16 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
   const connection = new Connection(database, path);
   const context: GroupContext = { tree: null, told: new Set() };
   const now = (): number => clock.now();
-  const agents = agentRows(connection);
+  const threads = new Threads(connection);
+  const agents = agentRows(connection, threads);
   const tx: BackendTx = {
     ...agents,
-    ...mailRows(connection, context, now, agents.agent),
-    ...workRows(connection),
-    ...waitRows(connection),
-    ...transferRows(connection),
-    ...logRows(connection),
-    ...treeRows(connection, now),
+    ...mailRows(connection, threads, context, now, agents.agent),
+    ...workRows(connection, threads),
+    ...waitRows(connection, threads),
+    ...transferRows(connection, threads),
+    ...logRows(connection, threads),
+    ...treeRows(connection, threads, now),
   };
 
   /** Runs one operation; throws when what it did cannot be undone alone. */

@@ -1,23 +1,33 @@
 /** Trees and agents. A subtree is one range of paths: `/` sorts before every character of a segment. */
 import type { AgentPath } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
+import type { ThreadId } from "../../protocol/ids.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { AgentRows } from "../backend.ts";
 import { UsageCache } from "../usage-cache.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
+import type { Threads } from "./threads.ts";
 
 /** The first text after `under` and everything below it. */
 const endOf = (under: AgentPath): string => `${under}0`;
 
-export function agentRows(connection: Connection): AgentRows {
+/** Enough of a digest to find its agent by; whole ones would make the index five times as large. */
+const tokenEnd = (digest: string): string => digest.slice(-16);
+
+export function agentRows(connection: Connection, threads: Threads): AgentRows {
   const trees = new Table<TreeRecord>(connection, { name: "trees", idOf: ({ treeId }) => treeId });
   const agents = new Table<AgentRecord>(connection, {
     name: "agents",
     idOf: ({ threadId }) => threadId,
-    fixed: { tree_id: ({ treeId }) => treeId, path: ({ path }) => path, parent: ({ parent }) => parent },
+    key: { find: (id) => threads.find(id as ThreadId), make: (id) => threads.number(id as ThreadId) },
+    fixed: {
+      tree: ({ treeId }) => threads.number(treeId),
+      path: ({ path }) => path,
+      parent: ({ parent }) => (parent === null ? null : threads.number(parent)),
+    },
     moving: {
-      token: ({ tokenDigest }) => tokenDigest,
+      token: ({ tokenDigest }) => tokenEnd(tokenDigest),
       open: ({ state }) => (state === "open" ? 1 : 0),
       input: ({ usage }) => usage.inputTokens,
       cached: ({ usage }) => usage.cachedInputTokens,
@@ -28,17 +38,17 @@ export function agentRows(connection: Connection): AgentRows {
     },
   });
   const treePages = trees.pages("TRUE", "newest first");
-  const at = agents.list("WHERE tree_id = ? AND path = ?");
-  const byToken = agents.list("WHERE token = ? LIMIT 1");
+  const at = agents.list("WHERE tree = ? AND path = ?");
+  const byToken = agents.list("WHERE token = ?");
   const children = agents.pages("parent = ?", "oldest first");
   const within = connection.statement(
     `SELECT id, body FROM agents
-      WHERE tree_id = ? AND path >= ? AND path < ? AND path > ? AND open >= ? ORDER BY path LIMIT ?`,
+      WHERE tree = ? AND path >= ? AND path < ? AND path > ? AND open >= ? ORDER BY path LIMIT ?`,
   );
   const usageSum = connection.statement(
     `SELECT TOTAL(input), TOTAL(cached), TOTAL(output), TOTAL(reasoning),
             CASE WHEN COUNT(*) = COUNT(cost) THEN TOTAL(cost) END, COALESCE(MIN(complete), 1)
-       FROM agents WHERE tree_id = ? AND path >= ? AND path < ?`,
+       FROM agents WHERE tree = ? AND path >= ? AND path < ?`,
   );
   const usage = connection.join(new UsageCache());
 
@@ -46,16 +56,23 @@ export function agentRows(connection: Connection): AgentRows {
     tree: (id) => trees.get(id),
     trees: treePages,
     agent: (id) => agents.get(id),
-    agentAt: (tree, path) => at(tree, path)[0],
-    agentByToken: (digest) => byToken(digest)[0],
+    agentAt: (tree, path) => at(threads.find(tree), path)[0],
+    agentByToken: (digest) => byToken(tokenEnd(digest)).find(({ tokenDigest }) => tokenDigest === digest),
     agents(tree, under, { after = null, limit, closed }) {
-      const rows = within.all(tree, under, endOf(under), after ?? "", closed === true ? 0 : 1, limit + 1);
+      const rows = within.all(
+        threads.find(tree),
+        under,
+        endOf(under),
+        after ?? "",
+        closed === true ? 0 : 1,
+        limit + 1,
+      );
       return agents.page(rows, limit, ({ path }) => path);
     },
-    childrenOf: (id, page) => children(page, id),
+    childrenOf: (id, page) => children(page, threads.find(id)),
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => {
-        const row = usageSum.get(tree, under, endOf(under)) as readonly (number | null)[];
+        const row = usageSum.get(threads.find(tree), under, endOf(under)) as readonly (number | null)[];
         const [inputTokens, cachedInputTokens, outputTokens, reasoningTokens] = row as readonly number[];
         return {
           inputTokens,

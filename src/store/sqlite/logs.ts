@@ -7,29 +7,30 @@ import type { LogRows } from "../backend.ts";
 import type { Connection, Row } from "./connection.ts";
 import { RecordCache } from "./record-cache.ts";
 import { parseRecord } from "./table.ts";
+import type { Threads } from "./threads.ts";
 
-export function logRows(connection: Connection): LogRows {
+export function logRows(connection: Connection, threads: Threads): LogRows {
   const lengths = connection.join(new RecordCache<number>());
   const lastEvents = connection.join(new RecordCache<number>());
-  const insertItem = connection.statement("INSERT INTO items (thread_id, position, body) VALUES (?, ?, ?)");
-  const lastItem = connection.statement("SELECT MAX(position) FROM items WHERE thread_id = ?");
+  const insertItem = connection.statement("INSERT INTO items (thread, position, body) VALUES (?, ?, ?)");
+  const lastItem = connection.statement("SELECT MAX(position) FROM items WHERE thread = ?");
   const itemRows = connection.statement(
-    "SELECT position, body FROM items WHERE thread_id = ? AND position >= ? ORDER BY position LIMIT ?",
+    "SELECT position, body FROM items WHERE thread = ? AND position >= ? ORDER BY position LIMIT ?",
   );
-  const insertEvent = connection.statement("INSERT INTO events (tree_id, seq, body) VALUES (?, ?, ?)");
-  const lastSeq = connection.statement("SELECT MAX(seq) FROM events WHERE tree_id = ?");
+  const insertEvent = connection.statement("INSERT INTO events (tree, seq, body) VALUES (?, ?, ?)");
+  const lastSeq = connection.statement("SELECT MAX(seq) FROM events WHERE tree = ?");
   const eventRows = connection.statement(
-    "SELECT seq, body FROM events WHERE tree_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+    "SELECT seq, body FROM events WHERE tree = ? AND seq > ? ORDER BY seq LIMIT ?",
   );
 
   function lengthOf(id: ThreadId): number {
-    const length = lengths.get(id) ?? ((lastItem.get(id)![0] as number | null) ?? -1) + 1;
+    const length = lengths.get(id) ?? ((lastItem.get(threads.find(id))![0] as number | null) ?? -1) + 1;
     lengths.set(id, length);
     return length;
   }
 
   function lastEvent(tree: TreeId): number {
-    const seq = lastEvents.get(tree) ?? (lastSeq.get(tree)![0] as number | null) ?? 0;
+    const seq = lastEvents.get(tree) ?? (lastSeq.get(threads.find(tree))![0] as number | null) ?? 0;
     lastEvents.set(tree, seq);
     return seq;
   }
@@ -39,23 +40,24 @@ export function logRows(connection: Connection): LogRows {
 
   return {
     items: (id, from, limit) =>
-      itemRows.all(id, from, limit).map((row) => entry<TranscriptItem>("items", id, row)),
+      itemRows.all(threads.find(id), from, limit).map((row) => entry<TranscriptItem>("items", id, row)),
     appendItems(id, first, items) {
       const length = lengthOf(id);
       if (first !== length) {
         throw new InvariantError("Transcript items must follow the last one.", { thread: id, first, length });
       }
       const added = items.map((item, at): TranscriptItem => ({ ...item, index: first + at }));
-      for (const item of added) insertItem.run(id, item.index, JSON.stringify(item));
+      const number = threads.number(id);
+      for (const item of added) insertItem.run(number, item.index, JSON.stringify(item));
       lengths.set(id, length + added.length);
       return added;
     },
     events: (tree, after, limit) =>
-      eventRows.all(tree, after, limit).map((row) => entry<RuntimeEvent>("events", tree, row)),
+      eventRows.all(threads.find(tree), after, limit).map((row) => entry<RuntimeEvent>("events", tree, row)),
     lastEvent,
     appendEvent(tree, id, at, draft: EventDraft) {
       const event: RuntimeEvent = { ...draft, id, treeId: tree, seq: lastEvent(tree) + 1, at };
-      insertEvent.run(tree, event.seq, JSON.stringify(event));
+      insertEvent.run(threads.number(tree), event.seq, JSON.stringify(event));
       lastEvents.set(tree, event.seq);
       return event;
     },

@@ -12,16 +12,18 @@ import { accepted, authorKey, unreadableLetter } from "../mail-identity.ts";
 import { countedOf, recount, reserve } from "../mailbox-counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import { Mailboxes } from "./mailboxes.ts";
+import type { Threads } from "./threads.ts";
 
 export function mailRows(
   connection: Connection,
+  threads: Threads,
   context: GroupContext,
   now: () => number,
   agentOf: (id: ThreadId) => AgentRecord | undefined,
 ): MailRows {
-  const boxes = new Mailboxes(connection);
+  const boxes = new Mailboxes(connection, threads);
   const insert = connection.statement(
-    `INSERT INTO mail (id, tree_id, box, seq, unread, ready, arrival, bytes, created_at, author_key, body)
+    `INSERT INTO mail (id, tree, box, seq, unread, ready, arrival, bytes, created_at, author_key, body)
        VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
   );
   const update = connection.statement(
@@ -42,24 +44,21 @@ export function mailRows(
   const all = connection.statement(`${half(0)} UNION ALL ${half(1)} ORDER BY seq LIMIT ?3`);
   const ofRun = connection.statement("SELECT body FROM mail WHERE run_id = ? ORDER BY rowid");
   const readyIn = connection.statement(
-    `SELECT mailboxes.id FROM mail JOIN mailboxes ON number = box
-      WHERE tree_id = ? AND ready = 1 GROUP BY box ORDER BY MIN(mail.rowid)`,
+    `SELECT threads.id FROM mail JOIN threads ON number = box
+      WHERE tree = ? AND ready = 1 GROUP BY box ORDER BY MIN(mail.rowid)`,
   );
-  const arrived = connection.statement(
-    "SELECT body FROM mail WHERE tree_id = ? AND arrival = 1 ORDER BY rowid",
-  );
+  const arrived = connection.statement("SELECT body FROM mail WHERE tree = ? AND arrival = 1 ORDER BY rowid");
   const seen = connection.statement("UPDATE mail SET arrival = 0 WHERE id = ? AND arrival = 1");
   const keepBody = connection.statement(
     "INSERT INTO unreadable_bodies (id, body) SELECT id, body FROM mail WHERE id = ? ON CONFLICT DO NOTHING",
   );
   const columns = connection.statement(
-    `SELECT tree_id, mailboxes.id, seq, bytes, created_at, mail.unread, body
-       FROM mail JOIN mailboxes ON number = box WHERE mail.id = ?`,
+    `SELECT trees.id, boxes.id, seq, bytes, created_at, unread, body FROM mail
+       JOIN threads trees ON trees.number = tree JOIN threads boxes ON boxes.number = box WHERE mail.id = ?`,
   );
 
   function* unreadFrom(id: ThreadId, afterSeq: number, limit: number): Generator<Row> {
-    const box = boxes.numberOf(id);
-    if (box === null) return;
+    const box = threads.find(id);
     for (let from = afterSeq; ;) {
       const rows = unreadRows.all(box, from, limit);
       yield* rows;
@@ -74,7 +73,7 @@ export function mailRows(
       const box = boxes.get(id);
       return {
         ...box,
-        oldestUnreadAt: box.unread === 0 ? null : ((oldest.get(boxes.numberOf(id))?.[0] as number) ?? null),
+        oldestUnreadAt: box.unread === 0 ? null : ((oldest.get(threads.find(id))?.[0] as number) ?? null),
       };
     },
     mail: (id) => readRow(byId.get(id)),
@@ -93,7 +92,7 @@ export function mailRows(
     },
     mailOfRun: (id, state) => readable(ofRun.all(id)).filter((mail) => mail.state === state),
     mailOf(id, { after = null, limit }) {
-      const found = all.all(boxes.numberOf(id), Number(after ?? 0), limit + 1);
+      const found = all.all(threads.find(id), Number(after ?? 0), limit + 1);
       const page = found.slice(0, limit);
       return { rows: readable(page), next: found.length > limit ? String(page.at(-1)?.[1] ?? "") : null };
     },
@@ -101,15 +100,15 @@ export function mailRows(
       Array.from(unreadFrom(id, 0, 1000))
         .filter((row) => readRow(row) === undefined)
         .map((row) => row[2] as MailId),
-    triggered: (tree) => readyIn.all(tree).map((row) => row[0] as ThreadId),
-    arrivals: (tree) => readable(arrived.all(tree)),
+    triggered: (tree) => readyIn.all(threads.find(tree)).map((row) => row[0] as ThreadId),
+    arrivals: (tree) => readable(arrived.all(threads.find(tree))),
     insertMail(draft, arrival) {
       const box = boxes.get(draft.recipient);
       const mail = accepted(draft, box.lastSeq + 1);
       const stored = insert.run(
         mail.id,
-        mail.treeId,
-        boxes.numberFor(draft.recipient),
+        threads.number(draft.treeId),
+        threads.number(draft.recipient),
         mail.seq,
         mail.trigger ? 1 : 0,
         arrival ? 1 : 0,

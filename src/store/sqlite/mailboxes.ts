@@ -1,35 +1,35 @@
 /**
  * Counters of mailboxes. They change with every mail and are written once a transaction: held back until the commit,
  * or until another plan of the group needs a savepoint, so that what is rolled back is never more than that plan's.
- * A mailbox has a number, which is what the rows of mail name it by; it gets one with the first thing stored about it.
  */
 import type { ThreadId } from "../../protocol/ids.ts";
 import { type Counters, emptyCounters } from "../mailbox-counters.ts";
 import type { Cache, Connection, Statement } from "./connection.ts";
 import { RecordCache } from "./record-cache.ts";
+import type { Threads } from "./threads.ts";
 
 export class Mailboxes implements Cache {
   readonly #connection: Connection;
+  readonly #threads: Threads;
   readonly #get: Statement;
   readonly #put: Statement;
-  readonly #number: Statement;
-  readonly #create: Statement;
-  readonly #numbers = new RecordCache<number>();
   readonly #known = new RecordCache<Counters>();
   readonly #changed = new Map<ThreadId, Counters>();
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, threads: Threads) {
     this.#connection = connection;
+    this.#threads = threads;
     this.#get = connection.statement(
       `SELECT last_seq, unread, unread_bytes, triggers, reserved_messages, reserved_bytes
-         FROM mailboxes WHERE id = ?`,
+         FROM mailboxes WHERE box = ?`,
     );
     this.#put = connection.statement(
-      `UPDATE mailboxes SET last_seq = ?, unread = ?, unread_bytes = ?, triggers = ?, reserved_messages = ?,
-         reserved_bytes = ? WHERE number = ?`,
+      `INSERT INTO mailboxes (box, last_seq, unread, unread_bytes, triggers, reserved_messages, reserved_bytes)
+         VALUES (?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT (box) DO UPDATE SET last_seq = excluded.last_seq, unread = excluded.unread,
+           unread_bytes = excluded.unread_bytes, triggers = excluded.triggers,
+           reserved_messages = excluded.reserved_messages, reserved_bytes = excluded.reserved_bytes`,
     );
-    this.#number = connection.statement("SELECT number FROM mailboxes WHERE id = ?");
-    this.#create = connection.statement("INSERT INTO mailboxes (id) VALUES (?)");
     connection.join(this);
   }
 
@@ -41,39 +41,22 @@ export class Mailboxes implements Cache {
     return counters;
   }
 
-  /** Null where nothing was ever stored about it. */
-  numberOf(id: ThreadId): number | null {
-    const known = this.#numbers.get(id);
-    if (known !== undefined) return known;
-    const row = this.#number.get(id);
-    if (row === undefined) return null;
-    this.#numbers.set(id, row[0] as number);
-    return row[0] as number;
-  }
-
-  numberFor(id: ThreadId): number {
-    const known = this.numberOf(id);
-    if (known !== null) return known;
-    this.#create.run(id);
-    return this.numberOf(id)!;
-  }
-
   put(counters: Counters): void {
     this.#connection.beforeWrite();
-    this.numberFor(counters.threadId);
+    this.#threads.number(counters.threadId);
     this.#changed.set(counters.threadId, counters);
   }
 
   flush(): void {
     for (const [id, box] of this.#changed) {
       this.#put.run(
+        this.#threads.find(id),
         box.lastSeq,
         box.unread,
         box.unreadBytes,
         box.triggers,
         box.reservedMessages,
         box.reservedBytes,
-        this.numberOf(id),
       );
       this.#known.set(id, box);
     }
@@ -81,13 +64,12 @@ export class Mailboxes implements Cache {
   }
 
   clear(): void {
-    this.#numbers.clear();
     this.#known.clear();
     this.#changed.clear();
   }
 
   #read(id: ThreadId): Counters {
-    const row = this.#get.get(id) as readonly number[] | undefined;
+    const row = this.#get.get(this.#threads.find(id)) as readonly number[] | undefined;
     if (row === undefined) return emptyCounters(id);
     const [lastSeq, unread, unreadBytes, triggers, reservedMessages, reservedBytes] = row;
     return {

@@ -11,6 +11,8 @@ import { RecordCache } from "./record-cache.ts";
 export interface TableShape<R> {
   readonly name: string;
   readonly idOf: (record: R) => string;
+  /** Rows are found by the number of their id, which has a table of its own; `find` answers null for none. */
+  readonly key?: { readonly find: (id: string) => number | null; readonly make: (id: string) => number };
   /** Columns that are written with the first insert only. */
   readonly fixed?: Readonly<Record<string, (record: R) => SQLInputValue>>;
   readonly moving?: Readonly<Record<string, (record: R) => SQLInputValue>>;
@@ -20,6 +22,7 @@ export class Table<R extends object> {
   readonly #connection: Connection;
   readonly #name: string;
   readonly #idOf: (record: R) => string;
+  readonly #key: TableShape<R>["key"];
   readonly #values: readonly ((record: R) => SQLInputValue)[];
   readonly #cache: RecordCache<R>;
   readonly #get: Statement;
@@ -27,30 +30,42 @@ export class Table<R extends object> {
 
   constructor(connection: Connection, shape: TableShape<R>) {
     const { name, idOf, fixed = {}, moving = {} } = shape;
-    const columns = ["id", ...Object.keys(fixed), ...Object.keys(moving), "body"];
+    const key = shape.key === undefined ? "id" : "number";
+    const columns = [
+      ...(key === "id" ? [] : [key]),
+      "id",
+      ...Object.keys(fixed),
+      ...Object.keys(moving),
+      "body",
+    ];
     const changes = [...Object.keys(moving), "body"].map((column) => `${column} = excluded.${column}`);
     this.#connection = connection;
     this.#name = name;
     this.#idOf = idOf;
+    this.#key = shape.key;
     this.#values = [...Object.values(fixed), ...Object.values(moving)];
     this.#cache = connection.join(new RecordCache<R>());
-    this.#get = connection.statement(`SELECT id, body FROM ${name} WHERE id = ?`);
+    this.#get = connection.statement(`SELECT id, body FROM ${name} WHERE ${key} = ?`);
     this.#put = connection.statement(
       `INSERT INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")}) ` +
-        `ON CONFLICT (id) DO UPDATE SET ${changes.join(", ")}`,
+        `ON CONFLICT (${key}) DO UPDATE SET ${changes.join(", ")}`,
     );
   }
 
   get(id: string): R | undefined {
     const cached = this.#cache.get(id);
     if (cached !== undefined) return cached;
-    const row = this.#get.get(id);
+    const row = this.#get.get(this.#keyOf(id));
     return row === undefined ? undefined : this.#record(row);
   }
 
   put(record: R): void {
     const id = this.#idOf(record);
-    this.#put.run(id, ...this.#values.map((valueOf) => valueOf(record)), JSON.stringify(record));
+    const values = this.#values.map((valueOf) => valueOf(record));
+    values.unshift(id);
+    if (this.#key !== undefined) values.unshift(this.#key.make(id));
+    values.push(JSON.stringify(record));
+    this.#put.run(...values);
     this.#cache.set(id, Object.freeze(record));
   }
 
@@ -71,10 +86,13 @@ export class Table<R extends object> {
     const rest = `ORDER BY rowid ${direction} LIMIT ?`;
     const first = this.#connection.statement(`${from} ${rest}`);
     const later = this.#connection.statement(
-      `${from} AND rowid ${beyond} (SELECT rowid FROM ${this.#name} WHERE id = ?) ${rest}`,
+      `${from} AND rowid ${beyond} ${this.#key === undefined ? `(SELECT rowid FROM ${this.#name} WHERE id = ?)` : "?"} ${rest}`,
     );
     return ({ after = null, limit }, ...values) => {
-      const rows = after === null ? first.all(...values, limit + 1) : later.all(...values, after, limit + 1);
+      const rows =
+        after === null
+          ? first.all(...values, limit + 1)
+          : later.all(...values, this.#keyOf(after), limit + 1);
       return this.page(rows, limit, this.#idOf);
     };
   }
@@ -84,6 +102,10 @@ export class Table<R extends object> {
     const records = rows.slice(0, limit).map((row) => this.#record(row));
     const last = records.at(-1);
     return { rows: records, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
+  }
+
+  #keyOf(id: string): SQLInputValue {
+    return this.#key === undefined ? id : this.#key.find(id);
   }
 
   #record(row: Row): R {

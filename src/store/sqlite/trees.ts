@@ -6,8 +6,9 @@ import { leaseState } from "../leases.ts";
 import type { ProcessGroup } from "../port.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
+import type { Threads } from "./threads.ts";
 
-export function treeRows(connection: Connection, now: () => number): TreeRows {
+export function treeRows(connection: Connection, threads: Threads, now: () => number): TreeRows {
   const leases = new Table<LeaseRow>(connection, { name: "leases", idOf: ({ treeId }) => treeId });
   const receipts = new Table<ReceiptRecord>(connection, {
     name: "receipts",
@@ -16,22 +17,23 @@ export function treeRows(connection: Connection, now: () => number): TreeRows {
   const commands = new Table<CommandRecord>(connection, {
     name: "commands",
     idOf: ({ id }) => id,
-    fixed: { tree_id: ({ treeId }) => treeId },
+    fixed: { tree: ({ treeId }) => threads.number(treeId) },
     moving: { pending: ({ state }) => (state === "pending" ? 1 : 0) },
   });
   const groupName = (tree: TreeId, pgid: number): string => `${tree} ${pgid}`;
   const groups = new Table<ProcessGroup>(connection, {
     name: "process_groups",
     idOf: ({ treeId, pgid }) => groupName(treeId, pgid),
-    fixed: { tree_id: ({ treeId }) => treeId },
+    fixed: { tree: ({ treeId }) => threads.number(treeId) },
   });
-  const pending = commands.list("WHERE tree_id = ? AND pending = 1 ORDER BY rowid");
-  const groupsOf = groups.list("WHERE tree_id = ? ORDER BY rowid");
+  const pending = commands.list("WHERE tree = ? AND pending = 1 ORDER BY rowid");
+  const groupsOf = groups.list("WHERE tree = ? ORDER BY rowid");
   const removeGroup = connection.statement("DELETE FROM process_groups WHERE id = ?");
   const busy = connection.statement(
-    `SELECT tree_id FROM mail WHERE ready = 1
-      UNION SELECT tree_id FROM commands WHERE pending = 1
-      UNION SELECT tree_id FROM runs WHERE open = 1`,
+    `SELECT id FROM threads WHERE number IN (
+       SELECT tree FROM mail WHERE ready = 1
+       UNION SELECT tree FROM commands WHERE pending = 1
+       UNION SELECT tree FROM runs WHERE open = 1)`,
   );
 
   return {
@@ -45,9 +47,9 @@ export function treeRows(connection: Connection, now: () => number): TreeRows {
     receipt: (tree, key) => receipts.get(`${tree} ${key}`),
     putReceipt: (record) => receipts.put(record),
     command: (id) => commands.get(id),
-    pendingCommands: (tree) => pending(tree),
+    pendingCommands: (tree) => pending(threads.find(tree)),
     putCommand: (record) => commands.put(record),
-    processGroups: (tree) => groupsOf(tree),
+    processGroups: (tree) => groupsOf(threads.find(tree)),
     putProcessGroup: (record) => groups.put(record),
     removeProcessGroup: (tree, pgid) => void removeGroup.run(groupName(tree, pgid)),
     busyTrees: () => busy.all().map((row) => row[0] as TreeId),

@@ -3,14 +3,15 @@ import type { RuntimeRequestRecord, WaitRecord } from "../../protocol/wait.ts";
 import type { WaitRows } from "../backend.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
+import type { Threads } from "./threads.ts";
 
-export function waitRows(connection: Connection): WaitRows {
+export function waitRows(connection: Connection, threads: Threads): WaitRows {
   const waits = new Table<WaitRecord>(connection, {
     name: "waits",
     idOf: ({ id }) => id,
     fixed: {
-      tree_id: ({ treeId }) => treeId,
-      thread_id: ({ threadId }) => threadId,
+      tree: ({ treeId }) => threads.number(treeId),
+      thread: ({ threadId }) => threads.number(threadId),
       run_id: ({ runId }) => runId,
     },
     moving: { open: ({ end }) => (end === null ? 1 : 0), deadline: ({ deadlineAt }) => deadlineAt },
@@ -18,29 +19,29 @@ export function waitRows(connection: Connection): WaitRows {
   const requests = new Table<RuntimeRequestRecord>(connection, {
     name: "requests",
     idOf: ({ id }) => id,
-    fixed: { thread_id: ({ threadId }) => threadId },
+    fixed: { thread: ({ threadId }) => threads.number(threadId) },
     moving: { open: ({ status }) => (status === "pending" ? 1 : 0) },
   });
-  const openOf = waits.list("WHERE thread_id = ? AND open = 1 ORDER BY rowid");
+  const openOf = waits.list("WHERE thread = ? AND open = 1 ORDER BY rowid");
   const ofRun = waits.list("WHERE run_id = ? ORDER BY rowid");
   const on = waits.list("JOIN wait_works ON wait_id = id WHERE work_id = ? ORDER BY waits.rowid");
-  const due = waits.list("WHERE tree_id = ? AND open = 1 AND deadline <= ? ORDER BY deadline, rowid");
-  const next = connection.statement("SELECT MIN(deadline) FROM waits WHERE tree_id = ? AND open = 1");
+  const due = waits.list("WHERE tree = ? AND open = 1 AND deadline <= ? ORDER BY deadline, rowid");
+  const next = connection.statement("SELECT MIN(deadline) FROM waits WHERE tree = ? AND open = 1");
   const link = connection.statement(
     "INSERT INTO wait_works (work_id, wait_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
   );
   const unlink = connection.statement("DELETE FROM wait_works WHERE work_id = ? AND wait_id = ?");
-  const openRequests = requests.list("WHERE thread_id = ? AND open = 1 ORDER BY rowid");
+  const openRequests = requests.list("WHERE thread = ? AND open = 1 ORDER BY rowid");
 
   return {
     wait: (id) => waits.get(id),
-    openWaitsOf: (id) => openOf(id),
+    openWaitsOf: (id) => openOf(threads.find(id)),
     waitsOfRun: (id) => ofRun(id),
     openWaitsOn: (work) => on(work),
-    nextDeadline: (tree) => next.get(tree)![0] as number | null,
-    dueWaits: (tree, at) => due(tree, at),
+    nextDeadline: (tree) => next.get(threads.find(tree))![0] as number | null,
+    dueWaits: (tree, at) => due(threads.find(tree), at),
     request: (id) => requests.get(id),
-    openRequestsOf: (id) => openRequests(id),
+    openRequestsOf: (id) => openRequests(threads.find(id)),
     putWait(record) {
       waits.put(record);
       const edge = record.end === null ? link : unlink;

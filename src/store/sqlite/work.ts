@@ -4,25 +4,29 @@ import type { WorkRecord } from "../../protocol/work.ts";
 import type { WorkRows } from "../backend.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
+import type { Threads } from "./threads.ts";
 
-export function workRows(connection: Connection): WorkRows {
+export function workRows(connection: Connection, threads: Threads): WorkRows {
   const works = new Table<WorkRecord>(connection, {
     name: "works",
     idOf: ({ id }) => id,
     fixed: {
-      tree_id: ({ treeId }) => treeId,
-      executor: ({ executor }) => executor,
-      requester: ({ requester }) => (requester.kind === "agent" ? requester.threadId : null),
+      tree: ({ treeId }) => threads.number(treeId),
+      executor: ({ executor }) => threads.number(executor),
+      requester: ({ requester }) => (requester.kind === "agent" ? threads.number(requester.threadId) : null),
     },
     moving: { open: ({ state }) => (state === "ended" ? 0 : 1) },
   });
   const runs = new Table<RunRecord>(connection, {
     name: "runs",
     idOf: ({ id }) => id,
-    fixed: { tree_id: ({ treeId }) => treeId, thread_id: ({ threadId }) => threadId },
+    fixed: {
+      tree: ({ treeId }) => threads.number(treeId),
+      thread: ({ threadId }) => threads.number(threadId),
+    },
     moving: { open: (run) => (isSettled(run) ? 0 : 1) },
   });
-  const ofTree = works.pages("tree_id = ?", "oldest first");
+  const ofTree = works.pages("tree = ?", "oldest first");
   const openOf = works.list("WHERE executor = ? AND open = 1 ORDER BY rowid");
   const openAskedBy = works.list("WHERE requester = ? AND open = 1 ORDER BY rowid");
   const latest = works.list("WHERE executor = ? ORDER BY rowid DESC LIMIT 1");
@@ -30,20 +34,23 @@ export function workRows(connection: Connection): WorkRows {
   const under = works.list("JOIN work_parents ON work_id = id WHERE parent = ? ORDER BY works.rowid");
   const linkParent = connection.statement("INSERT INTO work_parents (parent, work_id) VALUES (?, ?)");
   const unlinkParents = connection.statement("DELETE FROM work_parents WHERE parent = ? AND work_id = ?");
-  const ofThread = runs.pages("thread_id = ?", "oldest first");
-  const openRuns = runs.list("WHERE tree_id = ? AND open = 1 ORDER BY rowid");
+  const ofThread = runs.pages("thread = ?", "oldest first");
+  const openRuns = runs.list("WHERE tree = ? AND open = 1 ORDER BY rowid");
 
   return {
     work: (id) => works.get(id),
-    works: (tree, page) => ofTree(page, tree),
-    openWorksOf: (executor) => openOf(executor),
-    openWorksAskedBy: (requester) => openAskedBy(requester),
+    works: (tree, page) => ofTree(page, threads.find(tree)),
+    openWorksOf: (executor) => openOf(threads.find(executor)),
+    openWorksAskedBy: (requester) => openAskedBy(threads.find(requester)),
     latestWork: (executor, requester) =>
-      (requester === undefined ? latest(executor) : latestAskedBy(executor, requester))[0],
+      (requester === undefined
+        ? latest(threads.find(executor))
+        : latestAskedBy(threads.find(executor), threads.find(requester))
+      )[0],
     worksUnder: (id) => under(id),
     run: (id) => runs.get(id),
-    runsOf: (id, page) => ofThread(page, id),
-    openRuns: (tree) => openRuns(tree),
+    runsOf: (id, page) => ofThread(page, threads.find(id)),
+    openRuns: (tree) => openRuns(threads.find(tree)),
     putWork(record) {
       const parents = works.get(record.id)?.parents ?? [];
       works.put(record);
