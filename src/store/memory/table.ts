@@ -32,7 +32,7 @@ export class Table<R extends object> {
   }
 
   index(keysOf: KeysOf<R>): Index<R> {
-    const index = new Index<R>(this.#journal, this.#rows, keysOf);
+    const index = new Index<R>(this.#rows, keysOf);
     this.#indexes.push(index);
     return index;
   }
@@ -46,38 +46,40 @@ export class Table<R extends object> {
     const record = this.#freeze(given);
     const id = this.#idOf(record);
     const before = this.#rows.get(id);
-    this.#journal.record(() => {
-      if (before === undefined) this.#rows.delete(id);
-      else this.#rows.set(id, before);
-    });
-    this.#rows.set(id, { place: before?.place ?? (this.#places += 1), record });
-    for (const index of this.#indexes) index.move(id, before?.record, record);
+    const after = { place: before?.place ?? (this.#places += 1), record };
+    this.#journal.record(() => this.#replace(id, after, before));
+    this.#replace(id, before, after);
     return before?.record;
   }
 
   remove(id: string): void {
     const before = this.#rows.get(id);
     if (before === undefined) return;
-    // Undone last, after the indexes are whole again.
-    this.#journal.record(() => this.#rows.set(id, before));
-    for (const index of this.#indexes) index.move(id, before.record, undefined);
-    this.#rows.delete(id);
+    this.#journal.record(() => this.#replace(id, undefined, before));
+    this.#replace(id, before, undefined);
   }
 
   /** All records, in the order of their first insert. */
   all(): R[] {
     return inOrder([...this.#rows.values()]);
   }
+
+  #replace(id: string, from: Row<R> | undefined, to: Row<R> | undefined): void {
+    if (to === undefined) this.#rows.delete(id);
+    else this.#rows.set(id, to);
+    for (const index of this.#indexes) index.move(id, from?.record, to?.record);
+  }
 }
 
+/** Most keys have one record, whose id then stands alone. */
+type Ids = string | Set<string>;
+
 export class Index<R> {
-  readonly #journal: Journal;
   readonly #rows: ReadonlyMap<string, Row<R>>;
   readonly #keysOf: KeysOf<R>;
-  readonly #ids = new Map<string, Set<string>>();
+  readonly #ids = new Map<string, Ids>();
 
-  constructor(journal: Journal, rows: ReadonlyMap<string, Row<R>>, keysOf: KeysOf<R>) {
-    this.#journal = journal;
+  constructor(rows: ReadonlyMap<string, Row<R>>, keysOf: KeysOf<R>) {
     this.#rows = rows;
     this.#keysOf = keysOf;
   }
@@ -86,6 +88,7 @@ export class Index<R> {
   get(key: string): R[] {
     const ids = this.#ids.get(key);
     if (ids === undefined) return [];
+    if (typeof ids === "string") return [this.#rows.get(ids)!.record];
     return inOrder(Array.from(ids, (id) => this.#rows.get(id)!));
   }
 
@@ -97,26 +100,21 @@ export class Index<R> {
     const from = before === undefined ? null : this.#keysOf(before);
     const to = after === undefined ? null : this.#keysOf(after);
     if (from === to) return;
-    for (const key of keyList(from)) {
-      this.#journal.record(() => this.#add(key, id));
-      this.#remove(key, id);
-    }
-    for (const key of keyList(to)) {
-      this.#journal.record(() => this.#remove(key, id));
-      this.#add(key, id);
-    }
+    for (const key of keyList(from)) this.#remove(key, id);
+    for (const key of keyList(to)) this.#add(key, id);
   }
 
   #add(key: string, id: string): void {
     const ids = this.#ids.get(key);
-    if (ids === undefined) this.#ids.set(key, new Set([id]));
+    if (ids === undefined) this.#ids.set(key, id);
+    else if (typeof ids === "string") this.#ids.set(key, new Set([ids, id]));
     else ids.add(id);
   }
 
   #remove(key: string, id: string): void {
     const ids = this.#ids.get(key);
-    ids?.delete(id);
-    if (ids?.size === 0) this.#ids.delete(key);
+    if (typeof ids === "string" || ids?.size === 1) this.#ids.delete(key);
+    else ids?.delete(id);
   }
 }
 

@@ -18,7 +18,6 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
   const openOf = works.index(({ state, executor }) => (state === "ended" ? null : executor));
   const openAskedBy = works.index((work) => (work.state === "ended" ? null : askerOf(work)));
   const byExecutor = works.index(({ executor }) => executor);
-  const byPair = works.index((work) => `${work.executor} ${askerOf(work) ?? ""}`);
   const byParent = works.index(({ parents }) => parents);
   const runs = new Table<RunRecord>(journal, freeze, ({ id }) => id);
   const runsOfThread = runs.index(({ threadId }) => threadId);
@@ -31,7 +30,7 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
       openWorksOf: (executor) => openOf.get(executor),
       openWorksAskedBy: (requester) => openAskedBy.get(requester),
       latestWork: (executor, requester) =>
-        (requester === undefined ? byExecutor.get(executor) : byPair.get(`${executor} ${requester}`)).at(-1),
+        byExecutor.get(executor).findLast((work) => requester === undefined || askerOf(work) === requester),
       worksUnder: (id) => byParent.get(id),
       run: (id) => runs.get(id),
       runsOf: (id, page) => pageOf(runsOfThread.get(id), page, (run) => run.id),
