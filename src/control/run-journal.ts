@@ -11,7 +11,7 @@ import type { Usage } from "../protocol/usage.ts";
 import { salvageSteps } from "../lineage/salvage.ts";
 import { estimateTokens } from "../providers/model/estimate-tokens.ts";
 import { delay } from "../platform/clock.ts";
-import { type Attributes, endSpan, type Span, startSpan } from "../platform/telemetry.ts";
+import { type Attributes, endSpan, runInSpan, type Span, startSpan } from "../platform/telemetry.ts";
 import { costOf, estimateRequest, priceOf } from "../policy/budget.ts";
 import type { Admitted, AssistantBody, Call, NextInput, ResultBody, RetryAnswer, RunPorts } from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
@@ -241,7 +241,7 @@ export class RunJournal implements RunPorts {
   async span<T>(name: string, attributes: Attributes, body: () => Promise<T>): Promise<T> {
     const span = startSpan(this.#tree.shared.tracer, name, attributes, { parent: this.#span });
     try {
-      const value = await body();
+      const value = await runInSpan(span, body);
       endSpan(span);
       return value;
     } catch (error) {

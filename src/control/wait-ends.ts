@@ -24,7 +24,7 @@ export function endWaitsForMail(tx: Transaction, recipient: AgentRecord, mail: M
   }
 }
 
-export function endForMail(wait: WaitRecord, mail: MailRecord): WaitEnd | null {
+export function endForMail(wait: Pick<WaitRecord, "sinceSeq" | "works" | "agents">, mail: MailRecord): WaitEnd | null {
   if (mail.seq <= wait.sinceSeq) return null;
   const input = mail.authority === "user";
   if (wait.works.length === 0) return input ? "new_input" : "activity";

@@ -2,7 +2,16 @@
  * Spans after OpenTelemetry's GenAI conventions (OBS-2). A background child's run is linked to the span that asked for
  * it: the asking span's context is stored with the work's start and read back after unload, restart or in another process.
  */
-import { type Attributes, context, type Link, type Span, SpanStatusCode, trace, type Tracer } from "@opentelemetry/api";
+import { AsyncLocalStorage } from "node:async_hooks";
+import {
+  type Attributes,
+  context,
+  type Link,
+  type Span,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+} from "@opentelemetry/api";
 import { describeError } from "../protocol/errors.ts";
 
 export type { Attributes, Span, Tracer };
@@ -22,7 +31,9 @@ export function spanReference(span: Span): string | null {
 export function linkTo(reference: string | null): Link[] {
   const match = reference === null ? null : /^00-([0-9a-f]{32})-([0-9a-f]{16})-0([01])$/.exec(reference);
   if (match === null) return [];
-  return [{ context: { traceId: match[1]!, spanId: match[2]!, traceFlags: Number(match[3]), isRemote: true } }];
+  return [
+    { context: { traceId: match[1]!, spanId: match[2]!, traceFlags: Number(match[3]), isRemote: true } },
+  ];
 }
 
 /** A span under `parent`, or one of its own with links to what caused it. */
@@ -32,7 +43,8 @@ export function startSpan(
   attributes: Attributes,
   origin: { readonly parent?: Span; readonly links?: readonly Link[] } = {},
 ): Span {
-  const around = origin.parent === undefined ? context.active() : trace.setSpan(context.active(), origin.parent);
+  const around =
+    origin.parent === undefined ? context.active() : trace.setSpan(context.active(), origin.parent);
   return tracer.startSpan(name, { attributes, links: [...(origin.links ?? [])] }, around);
 }
 
@@ -42,4 +54,18 @@ export function endSpan(span: Span, error?: unknown): void {
     span.setAttribute("error.type", error instanceof Error ? error.name : "_OTHER");
   }
   span.end();
+}
+
+/** Our own, because a host need not have registered a context manager. */
+const active = new AsyncLocalStorage<Span>();
+
+/** Runs a body inside a span: spans of the host's own instrumentation become its children. */
+export function runInSpan<T>(span: Span, body: () => Promise<T>): Promise<T> {
+  return active.run(span, () => context.with(trace.setSpan(context.active(), span), body));
+}
+
+/** The span around the caller, in the form of the `traceparent` header; null outside of any. */
+export function activeSpanReference(): string | null {
+  const span = active.getStore();
+  return span === undefined ? null : spanReference(span);
 }

@@ -53,3 +53,7 @@ export function isThreadId(value: string): value is ThreadId {
 export function isWorkId(value: string): value is WorkId {
   return /^wrk_[A-Za-z0-9]{21}$/.test(value);
 }
+
+export function isRunId(value: string): value is RunId {
+  return /^run_[A-Za-z0-9]{21}$/.test(value);
+}

@@ -3,6 +3,8 @@ import { z } from "zod";
 import { type Effect, EFFECTS } from "../protocol/agent.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { RejectedError } from "../protocol/errors.ts";
+import { argumentFault } from "./arguments.ts";
+import { toParameters } from "./built-in.ts";
 import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
 
 export interface ToolRun {
@@ -43,40 +45,44 @@ export interface ToolDefinition<Input extends z.ZodType> {
 export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<Input>): OwnTool {
   const { name } = definition;
   if (!/^[a-z][a-z0-9_]{0,63}$/.test(name)) {
-    throw new RejectedError("INVALID_ARGUMENT", `tool name \`${name}\` may only hold lower-case letters, digits and underscores.`, { argument: "name", value: name });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `tool name \`${name}\` may only hold lower-case letters, digits and underscores.`,
+      { argument: "name", value: name },
+    );
   }
   if ([...COLLABORATION_TOOLS, ...RESULT_TOOLS].some((own) => own === name)) {
-    throw new RejectedError("INVALID_ARGUMENT", `\`${name}\` is a tool of the runtime; choose another name.`, { argument: "name", value: name });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `\`${name}\` is a tool of the runtime; choose another name.`,
+      { argument: "name", value: name },
+    );
   }
   const effects = definition.effects ?? [];
   const unknown = effects.filter((effect) => !EFFECTS.includes(effect));
   if (unknown.length > 0) {
-    throw new RejectedError("INVALID_ARGUMENT", `tool ${name} declares unknown effects: ${unknown.join(", ")}; use ${EFFECTS.join(", ")}.`, { argument: "effects" });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `tool ${name} declares unknown effects: ${unknown.join(", ")}; use ${EFFECTS.join(", ")}.`,
+      { argument: "effects" },
+    );
   }
+  const fields = definition.input instanceof z.ZodObject ? Object.keys(definition.input.shape) : [];
   return {
     name,
     description: definition.description ?? name,
-    parameters: z.toJSONSchema(definition.input) as JsonObject,
+    parameters: toParameters(definition.input),
     effects,
     async call(input, run) {
       const parsed = definition.input.safeParse(input);
-      if (!parsed.success) throw argumentFault(name, parsed.error);
+      if (!parsed.success) throw argumentFault(name, parsed.error, fields);
       return toJson(await definition.run(parsed.data, run));
     },
   };
 }
 
-/** The refusal of arguments, naming each fault. */
-export function argumentFault(tool: string, error: z.ZodError): RejectedError {
-  return new RejectedError("INVALID_ARGUMENT", `the arguments of ${tool} are wrong: ${z.prettifyError(error).replaceAll("\n", "; ")}.`, {
-    tool,
-    faults: error.issues.map((issue) => ({ path: issue.path.join("."), message: issue.message })),
-  });
-}
-
-/** What cannot be JSON becomes text; nothing becomes null. */
+/** Nothing becomes null, and so does what JSON has no form for. */
 function toJson(value: unknown): Json {
-  if (value === undefined) return null;
-  const text = JSON.stringify(value);
-  return text === undefined ? String(value) : (JSON.parse(text) as Json);
+  const text = JSON.stringify(value) as string | undefined;
+  return text === undefined ? null : (JSON.parse(text) as Json);
 }

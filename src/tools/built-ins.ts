@@ -1,0 +1,42 @@
+/** Which of the runtime's tools an agent has, in their stable order. */
+import type { Limits } from "../protocol/limits.ts";
+import type { Profile } from "../protocol/profile.ts";
+import type { BuiltIn } from "./built-in.ts";
+import { followupTask } from "./followup-task.ts";
+import { interruptAgent } from "./interrupt-agent.ts";
+import { listAgents } from "./list-agents.ts";
+import { readArtifact } from "./read-artifact.ts";
+import { reportResult } from "./report-result.ts";
+import { sendMessage } from "./send-message.ts";
+import { spawnAgent } from "./spawn-agent.ts";
+import { waitAgent } from "./wait-agent.ts";
+
+export interface BuiltIns {
+  /** The six; a leaf has none of them. */
+  readonly collaboration: readonly BuiltIn[];
+  readonly results: readonly BuiltIn[];
+}
+
+/** Tools of an agent that runs here. */
+export function agentBuiltIns(profile: Profile, limits: Limits): BuiltIns {
+  return {
+    collaboration: six(profile, limits, false),
+    results: profile.richOutputs ? [reportResult(), readArtifact()] : [],
+  };
+}
+
+/** Tools of a host-driven root, which has no run and so no work to report on. */
+export function hostBuiltIns(profile: Profile, limits: Limits): readonly BuiltIn[] {
+  return [...six(profile, limits, true), ...(profile.richOutputs ? [readArtifact()] : [])];
+}
+
+function six(profile: Profile, limits: Limits, hostDriven: boolean): readonly BuiltIn[] {
+  return [
+    spawnAgent(profile),
+    sendMessage(profile),
+    followupTask(profile),
+    waitAgent(profile, limits, hostDriven),
+    interruptAgent(profile),
+    listAgents(profile),
+  ];
+}
