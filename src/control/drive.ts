@@ -73,6 +73,7 @@ async function withGrant(
 ): Promise<void> {
   const { threadId } = candidate;
   let loaded = tree.sessions.has(threadId);
+  tree.starting.add(threadId);
   try {
     const session = await load(tree, threadId);
     if (!loaded) {
@@ -91,6 +92,8 @@ async function withGrant(
     grant[Symbol.dispose]();
     if (!loaded) forget(tree, threadId);
     await loadHasFailed(tree, candidate, error);
+  } finally {
+    tree.starting.delete(threadId);
   }
 }
 

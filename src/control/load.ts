@@ -138,7 +138,7 @@ export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
     lastRunSettled: state === "idle",
     inParkableWait: waiting && (session?.agent.openRequests ?? 0) === 0 && tree.parksWaits(session!.agent.config.provider),
     // A return that waits for its permit keeps its session.
-    reserved: state === undefined || tree.lane.isWaiting(threadId),
+    reserved: state === undefined || tree.lane.isWaiting(threadId) || tree.starting.has(threadId),
     triggerMailPending: (mailbox?.triggers ?? 0) > 0,
     queueOnlyMailPending: (mailbox?.unread ?? 0) > (mailbox?.triggers ?? 0),
     requestPending: (session?.agent.openRequests ?? 0) > 0,

@@ -173,7 +173,7 @@ export function wakes(tx: Transaction, work: WorkRecord, recipient: AgentRecord)
   const askedUnderOpen = holders.some((holder) => holder.state !== "ended");
   const allowed = work.holds.length > 0 ? askedUnderOpen : recipient.lastOutcome?.status === "completed";
   const run = recipient.currentRun;
-  const joins = run !== null && !tx.context.composed(run);
+  const joins = run !== null && !tx.context.composed(recipient.threadId);
   if (!allowed && !joins) return false;
   // An awaiting work is woken by the results under it whatever their `wake` says (WRK-4).
   if (holders.some((holder) => holder.state === "awaiting_children")) return true;

@@ -43,8 +43,8 @@ export interface PlanContext {
   readonly profile: Profile;
   readonly limits: Limits;
   readonly ids: Ids;
-  /** The first request of this run has been composed (WAI-1). */
-  composed(run: RunId): boolean;
+  /** The first request of this agent's run has been composed (WAI-1). */
+  composed(threadId: ThreadId): boolean;
   /** The adapter of a provider can park an open wait (RES-2). */
   parksWaits(provider: string): boolean;
   contextWindow(agent: AgentRecord): number;

@@ -111,6 +111,8 @@ export class Tree implements PlanContext {
   readonly reservations = new Reservations();
   readonly events = new EventHub();
   readonly watchers = new Watchers();
+  /** Admitted, and neither running nor given up yet. */
+  readonly starting = new Set<ThreadId>();
   /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */
   readonly granted = new Map<ThreadId, Grant>();
   readonly runningPools = new Map<AgentPath, PermitPool>();
@@ -141,10 +143,9 @@ export class Tree implements PlanContext {
     return this.shared.redact;
   }
 
-  composed(run: RunId): boolean {
-    for (const active of this.runs.values()) if (active.runId === run) return active.composed;
+  composed(threadId: ThreadId): boolean {
     // Not under way here: it is parked or waits for its permit, so it was composed long ago.
-    return true;
+    return this.runs.get(threadId)?.composed ?? true;
   }
 
   parksWaits(provider: string): boolean {
@@ -256,7 +257,7 @@ export class Tree implements PlanContext {
     for (const candidate of change.resume) this.reactions.resume(this, candidate);
     for (const candidate of change.wake) this.reactions.wake(this, candidate);
     if (effects.deadlines) this.reactions.deadlines(this);
-    this.watchers.changed();
+    this.watchers.changed(new Set<string>([...effects.worksEnded, ...effects.mail]));
   }
 }
 

@@ -2,16 +2,21 @@
  * Callers of the library that wait for something in a tree: a work's end, an idle tree, mail of a host-driven root. They
  * wait on a version that only grows: each commit counts it up, and a waiter looks again (WAI-4: subscribe, then check).
  */
+const NO_TOPICS: ReadonlySet<string> = new Set();
+
 export class Watchers {
-  readonly #waiting = new Set<{ readonly look: () => void; readonly fail: (reason: Error) => void }>();
+  readonly #waiting = new Set<{ readonly topic: string | null; readonly look: () => void; readonly fail: (reason: Error) => void }>();
   #failed: Error | null = null;
 
   get size(): number {
     return this.#waiting.size;
   }
 
-  changed(): void {
-    for (const waiter of [...this.#waiting]) waiter.look();
+  /** Waiters of a topic look only when it is named; those without one always. */
+  changed(topics: ReadonlySet<string> = NO_TOPICS): void {
+    for (const waiter of [...this.#waiting]) {
+      if (waiter.topic === null || topics.has(waiter.topic)) waiter.look();
+    }
   }
 
   fail(reason: Error): void {
@@ -21,10 +26,11 @@ export class Watchers {
   }
 
   /**
-   * Resolves with the first value that `check` gives; it is asked now and after each commit.
+   * Resolves with the first value that `check` gives; it is asked now and after each commit, with a topic (a work that
+   * ended, an agent that got mail) only after those that name it.
    * @throws the signal's reason, or what the tree was lost or closed with.
    */
-  until<T>(check: () => Promise<T | undefined>, signal?: AbortSignal): Promise<T> {
+  until<T>(check: () => Promise<T | undefined>, signal?: AbortSignal, topic: string | null = null): Promise<T> {
     return new Promise((resolve, reject) => {
       let looking = false;
       let again = false;
@@ -52,7 +58,7 @@ export class Watchers {
           }
         })();
       };
-      const waiter = { look, fail: (reason: Error) => finish(() => reject(reason)) };
+      const waiter = { topic, look, fail: (reason: Error) => finish(() => reject(reason)) };
       if (signal?.aborted === true) return reject(signal.reason as Error);
       if (this.#failed !== null) return reject(this.#failed);
       this.#waiting.add(waiter);

@@ -148,6 +148,8 @@ class OwnRuntime implements Runtime {
     const record = (await this.store.read((view) => view.tree(treeId)))!;
     const base = PROFILES[record.profile];
     const profile: Profile = { ...base, wakeOnAgentMessages: options.wakeOnAgentMessages ?? base.wakeOnAgentMessages };
+    // A lane of an earlier ownership that was lost counts by pools of its own.
+    this.#admission.close(treeId);
     const permits = new PermitPool(record.limits.running, this.#permits);
     const tree = new Tree({
       shared: this.#shared,

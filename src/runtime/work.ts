@@ -24,6 +24,6 @@ export class Work {
    * @throws the signal's reason; `RUNTIME_CLOSED` or `FENCED` when the tree is given up meanwhile.
    */
   outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
-    return this.#control.tree.watchers.until(async () => (await this.record()).outcome ?? undefined, options.signal);
+    return this.#control.tree.watchers.until(async () => (await this.record()).outcome ?? undefined, options.signal, this.id);
   }
 }

@@ -61,7 +61,7 @@ export interface LeaseState {
   readonly epoch: number;
   readonly owner: ProcessIdentity;
   readonly expiresAt: number;
-  /** Expired, released, or its owner is proved dead. */
+  /** False once it has run out or was given back; whether its owner is dead is not known here. */
   readonly live: boolean;
 }
 
@@ -242,6 +242,7 @@ export interface Store {
   /**
    * Gives a tree back. Answers `kept`, and keeps it, while trigger-turn mail or a command waits, unless `abandon` is set,
    * which leaves the tree claimable at once.
+   * @throws RejectedError `FENCED` when the lease is no longer the current one; nothing is changed.
    */
   release(lease: Lease, options?: { readonly abandon?: boolean }): Promise<"released" | "kept">;
   /** Trees without a live owner that have something to do: trigger-turn mail, a command, or an unsettled run. */
