@@ -1,0 +1,21 @@
+/**
+ * `coppice/testing`: what a program needs to test its own orchestration. Scripted agents, a clock that only moves when
+ * told, stores that fail on purpose, a seeded scheduler that owns every interleaving, and the suites that our own adapters
+ * pass. It depends on no test runner.
+ */
+export { scripted, type ScriptedProvider } from "./providers/scripted/provider.ts";
+export * as script from "./providers/scripted/script.ts";
+export { createGates } from "./providers/scripted/gates.ts";
+export { createMemoryStore, type MemoryStore } from "./store/memory.ts";
+export { seededRandom } from "./platform/ids.ts";
+
+export { turn, virtualClock, type VirtualClock } from "./testing/virtual-clock.ts";
+export { seededScheduler } from "./testing/scheduler.ts";
+export { crashPoints } from "./testing/scheduler-crash.ts";
+export { shrinkTrace } from "./testing/scheduler-shrink.ts";
+export { createFaultyStore, CrashSignal, faultsAt, type FaultPlan, type FaultyStore } from "./testing/faulty-store.ts";
+export { waitUntil } from "./testing/wait-until.ts";
+export { assertAllConsumed } from "./testing/consumed.ts";
+
+export { providerConformance } from "./testing/provider-conformance.ts";
+export { storeConformance } from "./testing/store-conformance.ts";
