@@ -24,7 +24,13 @@ export { loadRoles, type RoleSet } from "./policy/roles.ts";
 export { readRoleFolder } from "./policy/role-folder.ts";
 export type { Prices } from "./policy/budget.ts";
 
-export { CoppiceError, InterruptedError, InvariantError, RejectedError, TransientError } from "./protocol/errors.ts";
+export {
+  CoppiceError,
+  InterruptedError,
+  InvariantError,
+  RejectedError,
+  TransientError,
+} from "./protocol/errors.ts";
 export { ERROR_CODES, ERROR_TABLE, type ErrorCode } from "./protocol/errors.ts";
 export { DEFAULT_LIMITS, type Budgets, type Limits, type LimitsInput } from "./protocol/limits.ts";
 export type { AgentPath } from "./protocol/agent-path.ts";

@@ -13,7 +13,13 @@ export { turn, virtualClock, type VirtualClock } from "./testing/virtual-clock.t
 export { seededScheduler } from "./testing/scheduler.ts";
 export { crashPoints } from "./testing/scheduler-crash.ts";
 export { shrinkTrace } from "./testing/scheduler-shrink.ts";
-export { createFaultyStore, CrashSignal, faultsAt, type FaultPlan, type FaultyStore } from "./testing/faulty-store.ts";
+export {
+  createFaultyStore,
+  CrashSignal,
+  faultsAt,
+  type FaultPlan,
+  type FaultyStore,
+} from "./testing/faulty-store.ts";
 export { waitUntil } from "./testing/wait-until.ts";
 export { assertAllConsumed } from "./testing/consumed.ts";
 

@@ -25,11 +25,13 @@ export async function admitNow(tree: Tree, threadId: ThreadId, pump: () => void)
 
 /** Unloads the least recently used when that makes room; null when nobody may go. */
 async function reserveSlot(tree: Tree, threadId: ThreadId) {
-  return tree.watchers.until(async () => {
-    const slot = tree.residency.reserve(threadId);
-    if (slot !== null) return { slot };
-    return tree.residency.makeRoom(1) > 0 ? undefined : { slot: null };
-  }).then(({ slot }) => slot);
+  return tree.watchers
+    .until(async () => {
+      const slot = tree.residency.reserve(threadId);
+      if (slot !== null) return { slot };
+      return tree.residency.makeRoom(1) > 0 ? undefined : { slot: null };
+    })
+    .then(({ slot }) => slot);
 }
 
 function limitReached(tree: Tree): RejectedError {

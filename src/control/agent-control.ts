@@ -19,7 +19,14 @@ import { acknowledge, handOut, unreadNotice, type HostMail } from "./host.ts";
 import { once, receiptKey } from "./idempotency.ts";
 import { interrupt, type InterruptInput, type Touched } from "./interrupt.ts";
 import type { Live } from "./listing.ts";
-import { checkFollowUp, followUp, type FollowUpInput, sendMessage, userInput, type UserInput } from "./messages.ts";
+import {
+  checkFollowUp,
+  followUp,
+  type FollowUpInput,
+  sendMessage,
+  userInput,
+  type UserInput,
+} from "./messages.ts";
 import { reportResult, type Report } from "./report.ts";
 import { answerRequest } from "./requests.ts";
 import { resolveTarget } from "./resolve-target.ts";
@@ -62,9 +69,12 @@ export class AgentControl implements Live {
       const spawned = spawn(tx, caller, input, admitted);
       return { path: spawned.agent.path, threadId: spawned.agent.threadId, workId: spawned.work.id };
     };
-    const asked = { verb: "spawn", ...input } as unknown;
+    // A call that is made again after a crash has another span.
+    const asked = { verb: "spawn", ...input, trace: null } as unknown;
     if (this.tree.profile.admission === "queue") {
-      return this.tree.transact((tx) => once(tx, key, asked, () => act(tx, null) as SpawnReceipt & JsonObject));
+      return this.tree.transact((tx) =>
+        once(tx, key, asked, () => act(tx, null) as SpawnReceipt & JsonObject),
+      );
     }
     // What can be said against it is said before capacity is looked at (agents.md 17).
     await this.tree.transact((tx) => void checkSpawn(tx, caller, input));
@@ -80,25 +90,36 @@ export class AgentControl implements Live {
     return this.tree.transact((tx) =>
       once(tx, key, { verb: "send", target, message }, () => {
         const { agent, mail } = sendMessage(tx, caller, target, message);
-        return { id: mail.id, recipient: agent.path, seq: mail.seq, state: mail.state, reason: null, runId: null };
+        return {
+          id: mail.id,
+          recipient: agent.path,
+          seq: mail.seq,
+          state: mail.state,
+          reason: null,
+          runId: null,
+        };
       }),
     );
   }
 
   async followUp(caller: Caller, input: FollowUpInput, options: Options = {}): Promise<SpawnReceipt> {
     const key = receiptKey(caller, options.key);
-    const asked = { verb: "followup", ...input } as unknown;
+    const asked = { verb: "followup", ...input, trace: null } as unknown;
     const act = (tx: Transaction, admitted: boolean): SpawnReceipt => {
       const { agent, work } = followUp(tx, caller, input, admitted);
       return { path: agent.path, threadId: agent.threadId, workId: work.id };
     };
     if (this.tree.profile.admission === "queue") {
-      return this.tree.transact((tx) => once(tx, key, asked, () => act(tx, false) as SpawnReceipt & JsonObject));
+      return this.tree.transact((tx) =>
+        once(tx, key, asked, () => act(tx, false) as SpawnReceipt & JsonObject),
+      );
     }
     const { agent } = await this.tree.transact((tx) => checkFollowUp(tx, caller, input));
     // Joining a running agent takes nothing (EXE-1).
     if (agent.currentRun !== null || agent.parent === null) {
-      return this.tree.transact((tx) => once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject));
+      return this.tree.transact((tx) =>
+        once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject),
+      );
     }
     return this.#admitted(agent.threadId, (tx) => ({
       value: once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject),
@@ -107,7 +128,10 @@ export class AgentControl implements Live {
   }
 
   /** Commits with permit and slot in hand; the wake of that commit begins the run with them. */
-  async #admitted<T>(threadId: ThreadId, plan: (tx: Transaction) => { value: T; threadId: ThreadId }): Promise<T> {
+  async #admitted<T>(
+    threadId: ThreadId,
+    plan: (tx: Transaction) => { value: T; threadId: ThreadId },
+  ): Promise<T> {
     const grant: Grant = await admitNow(this.tree, threadId, this.#pump);
     let used = false;
     try {
@@ -131,7 +155,9 @@ export class AgentControl implements Live {
   userInput(agent: ThreadId, caller: Caller, input: UserInput, options: Options = {}): Promise<WorkRecord> {
     const key = receiptKey(caller, options.key);
     return this.tree.transact((tx) => {
-      const receipt = once(tx, key, { verb: "input", agent, ...input }, () => ({ workId: userInput(tx, agent, caller, input).id }));
+      const receipt = once(tx, key, { verb: "input", agent, ...input }, () => ({
+        workId: userInput(tx, agent, caller, input).id,
+      }));
       return tx.store.work(receipt.workId)!;
     });
   }
@@ -143,11 +169,22 @@ export class AgentControl implements Live {
       const agent = tx.agent(record.threadId);
       const { timeoutMs, clampedToMs } = judgeTimeout(tx.limits, input.timeoutMs);
       const targets = resolveWait(tx.store, tx.treeId, agent, input);
-      return openWait(tx, run.runId, { ...targets, callId: run.callId, timeoutMs, clampedToMs, cursor: input.cursor ?? null }).id;
+      return openWait(tx, run.runId, {
+        ...targets,
+        callId: run.callId,
+        timeoutMs,
+        clampedToMs,
+        cursor: input.cursor ?? null,
+      }).id;
     });
   }
 
-  async interrupt(caller: Caller, target: string, input: InterruptInput, options: Options = {}): Promise<readonly Touched[]> {
+  async interrupt(
+    caller: Caller,
+    target: string,
+    input: InterruptInput,
+    options: Options = {},
+  ): Promise<readonly Touched[]> {
     const key = receiptKey(caller, options.key);
     return this.tree.transact((tx) => {
       const from = caller.kind === "agent" ? tx.agent(caller.threadId).path : ROOT_PATH;
@@ -160,7 +197,10 @@ export class AgentControl implements Live {
     });
   }
 
-  async close(agent: ThreadId, options: { readonly politely?: boolean } = {}): Promise<readonly AgentRecord["path"][]> {
+  async close(
+    agent: ThreadId,
+    options: { readonly politely?: boolean } = {},
+  ): Promise<readonly AgentRecord["path"][]> {
     return this.tree.transact((tx) => {
       const closing = options.politely === true ? closePolitely : close;
       return closing(tx, tx.agent(agent), this.tree.partialText).map((closed) => closed.path);
@@ -175,8 +215,17 @@ export class AgentControl implements Live {
     await this.tree.transact((tx) => answerRequest(tx, request, answer));
   }
 
-  async raiseBudget(agent: ThreadId, budget: "tokens" | "money" | "wallClock", limit: number | null): Promise<void> {
+  async raiseBudget(
+    agent: ThreadId,
+    budget: "tokens" | "money" | "wallClock",
+    limit: number | null,
+  ): Promise<void> {
     await this.tree.transact((tx) => raiseBudget(tx, tx.agent(agent), budget, limit));
+  }
+
+  /** Takes note of what the host of a root says it has taken in, and hands out nothing (HDR-3). */
+  async hostAcknowledge(root: ThreadId, cursor: string): Promise<void> {
+    await this.tree.transact((tx) => acknowledge(tx, tx.agent(root), cursor));
   }
 
   /** Unread mail of a host-driven root, after taking note of what its host says it has taken in (HDR-3). */
@@ -192,15 +241,27 @@ export class AgentControl implements Live {
   }
 
   /** @throws RejectedError `INVALID_ARGUMENT` for an artifact of another tree, or none. */
-  async readArtifact(id: `art_${string}`, offset: number, bytes: number): Promise<{ text: string; bytes: number; next: number | null }> {
+  async readArtifact(
+    id: `art_${string}`,
+    offset: number,
+    bytes: number,
+  ): Promise<{ text: string; bytes: number; next: number | null }> {
     const artifact = await this.tree.read((view) => view.artifact(id));
     if (artifact === undefined || artifact.treeId !== this.tree.treeId) {
-      throw new RejectedError("INVALID_ARGUMENT", `no artifact ${id} is in this tree; use a reference from a message.`, { argument: "id", value: id });
+      throw new RejectedError(
+        "INVALID_ARGUMENT",
+        `no artifact ${id} is in this tree; use a reference from a message.`,
+        { argument: "id", value: id },
+      );
     }
     const whole = Buffer.from(artifact.text, "utf8");
     let end = Math.min(whole.length, offset + bytes);
     while (end < whole.length && end > offset && (whole[end]! & 0xc0) === 0x80) end -= 1;
-    return { text: whole.toString("utf8", offset, end), bytes: whole.length, next: end < whole.length ? end : null };
+    return {
+      text: whole.toString("utf8", offset, end),
+      bytes: whole.length,
+      next: end < whole.length ? end : null,
+    };
   }
 }
 
@@ -209,8 +270,12 @@ function refuseTarget(tx: Transaction, caller: Caller, agent: AgentRecord): void
   if (tx.profile.interruptOutput !== "previous_status" || caller.kind !== "agent") return;
   const self = agent.threadId === caller.threadId;
   if (agent.parent !== null && !self) return;
-  throw new RejectedError("INVALID_ARGUMENT", self ? "an agent cannot interrupt itself." : "the root agent cannot be interrupted by an agent.", {
-    argument: "target",
-    value: agent.path,
-  });
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    self ? "an agent cannot interrupt itself." : "the root agent cannot be interrupted by an agent.",
+    {
+      argument: "target",
+      value: agent.path,
+    },
+  );
 }

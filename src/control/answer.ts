@@ -25,7 +25,11 @@ export function answerRun(
   runId: RunId,
   body: AssistantBody,
   usage: Usage,
-  about: { readonly text: string; readonly wrapUp: "turn_limit" | "time_limit" | null; readonly salvage: readonly string[] },
+  about: {
+    readonly text: string;
+    readonly wrapUp: "turn_limit" | "time_limit" | null;
+    readonly salvage: readonly string[];
+  },
 ): Answered {
   const run = currentRun(tx, runId);
   if (about.wrapUp === null && moreIsDue(tx, run)) {
@@ -65,7 +69,10 @@ interface Judgement {
 
 /** Validates the answer against the schemas that the served works declare. */
 function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
-  const endings = new Map<WorkId, { ending: "schema_failed" | "completed"; value?: Json; error?: WorkErrorOf }>();
+  const endings = new Map<
+    WorkId,
+    { ending: "schema_failed" | "completed"; value?: Json; error?: WorkErrorOf }
+  >();
   const repair: Fault[] = [];
   for (const id of run.serves) {
     const work = must(tx.store.work(id), "work", id);
@@ -76,7 +83,11 @@ function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
     } else if (work.schemaRepairs < tx.limits.schemaRepairs) {
       repair.push({ work, text: checked.fault });
     } else {
-      const error = { code: "INVALID_ARGUMENT", message: `the answer does not satisfy the schema: ${checked.fault}`, status: null };
+      const error = {
+        code: "INVALID_ARGUMENT",
+        message: `the answer does not satisfy the schema: ${checked.fault}`,
+        status: null,
+      };
       endings.set(id, { ending: "schema_failed", error });
     }
   }
@@ -85,20 +96,37 @@ function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
 
 type WorkErrorOf = { readonly code: string; readonly message: string; readonly status: null };
 
-function repair(tx: Transaction, runId: RunId, body: AssistantBody, usage: Usage, faults: readonly Fault[]): Answered {
+function repair(
+  tx: Transaction,
+  runId: RunId,
+  body: AssistantBody,
+  usage: Usage,
+  faults: readonly Fault[],
+): Answered {
   const stored = recordStep(tx, runId, { ...body, phase: "intermediate" }, usage);
   for (const { work } of faults) {
-    tx.store.putWork({ ...must(tx.store.work(work.id), "work", work.id), schemaRepairs: work.schemaRepairs + 1 });
+    tx.store.putWork({
+      ...must(tx.store.work(work.id), "work", work.id),
+      schemaRepairs: work.schemaRepairs + 1,
+    });
   }
   const note: ItemBody = {
     kind: "context",
     topic: "schema_repair",
     text: faults
-      .map(({ work, text }) => `The answer to ${work.id} does not satisfy its JSON Schema: ${text}. Answer again, with JSON alone.`)
+      .map(
+        ({ work, text }) =>
+          `The answer to ${work.id} does not satisfy its JSON Schema: ${text}. Answer again, with JSON alone.`,
+      )
       .join("\n"),
   };
   const appended = appendItems(tx, stored.agent, stored.run, [note]);
-  return { run: stored.run, agent: appended.agent, items: [...stored.items, ...appended.items], outcome: "continues" };
+  return {
+    run: stored.run,
+    agent: appended.agent,
+    items: [...stored.items, ...appended.items],
+    outcome: "continues",
+  };
 }
 
 type Checked = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string };

@@ -8,7 +8,13 @@
 import { isWithin, type AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { totalTokens } from "../protocol/usage.ts";
-import { admit, type Admission, type BudgetKind, type BudgetScope, type RequestEstimate } from "../policy/budget.ts";
+import {
+  admit,
+  type Admission,
+  type BudgetKind,
+  type BudgetScope,
+  type RequestEstimate,
+} from "../policy/budget.ts";
 import type { StoreView } from "../store/port.ts";
 import { deliver } from "./delivery.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
@@ -63,7 +69,11 @@ export function scopesOf(
   reserved: Reservations,
 ): BudgetScope[] {
   const scopes: BudgetScope[] = [];
-  const add = (path: AgentPath, createdAt: number, limits: Partial<Record<BudgetKind, number | null | undefined>>): void => {
+  const add = (
+    path: AgentPath,
+    createdAt: number,
+    limits: Partial<Record<BudgetKind, number | null | undefined>>,
+  ): void => {
     const usage = view.usageUnder(tree.treeId, path);
     const spent: Record<BudgetKind, number> = {
       tokens: totalTokens(usage),
@@ -81,7 +91,7 @@ export function scopesOf(
     money: tree.limits.moneyPerTree,
     wallClock: tree.limits.treeWallClockMs,
   });
-  for (let at: AgentRecord | undefined = agent; at !== undefined; ) {
+  for (let at: AgentRecord | undefined = agent; at !== undefined;) {
     const { tokens, money, wallClockMs } = at.config.budgets;
     add(at.path, at.createdAt, { tokens, money, wallClock: wallClockMs });
     at = at.parent === null ? undefined : view.agent(at.parent);
@@ -100,7 +110,11 @@ export function admitRequest(
 }
 
 /** Ends what is unfinished in a spent scope, once. */
-export function exhaust(tx: Transaction, scope: { readonly path: string; readonly budget: BudgetKind }, partial: PartialText): void {
+export function exhaust(
+  tx: Transaction,
+  scope: { readonly path: string; readonly budget: BudgetKind },
+  partial: PartialText,
+): void {
   const path = scope.path as AgentPath;
   const tree = tx.tree();
   const known = tree.exhausted.some((entry) => entry.path === path && entry.budget === scope.budget);
@@ -113,7 +127,11 @@ export function exhaust(tx: Transaction, scope: { readonly path: string; readonl
       endWork(tx, work.id, {
         ending: "budget_exhausted",
         text: work.servedBy === null ? "" : partial(target.threadId),
-        error: { code: "BUDGET_EXHAUSTED", message: `the ${scope.budget} budget of ${path} is spent`, status: null },
+        error: {
+          code: "BUDGET_EXHAUSTED",
+          message: `the ${scope.budget} budget of ${path} is spent`,
+          status: null,
+        },
         runId: work.servedBy,
         quiet: path,
       });
@@ -140,10 +158,16 @@ function tellRoot(tx: Transaction, path: AgentPath, budget: BudgetKind): void {
 }
 
 /** Raises a budget of the tree or of an agent; its scope takes requests again. */
-export function raiseBudget(tx: Transaction, agent: AgentRecord, budget: BudgetKind, limit: number | null): void {
+export function raiseBudget(
+  tx: Transaction,
+  agent: AgentRecord,
+  budget: BudgetKind,
+  limit: number | null,
+): void {
   if (agent.parent === null) {
     const limits = tx.tree().limits;
-    const key = budget === "tokens" ? "tokensPerTree" : budget === "money" ? "moneyPerTree" : "treeWallClockMs";
+    const key =
+      budget === "tokens" ? "tokensPerTree" : budget === "money" ? "moneyPerTree" : "treeWallClockMs";
     tx.putTree({ limits: { ...limits, [key]: limit } });
   } else {
     const key = budget === "wallClock" ? "wallClockMs" : budget;

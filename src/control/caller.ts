@@ -29,9 +29,13 @@ export function actingAs(tx: Transaction, caller: Caller): Acting {
   const identity = { kind: "agent", threadId: agent.threadId, path: agent.path } as const;
   const run = caller.runId === null ? undefined : tx.store.run(caller.runId);
   if (!agent.hostDriven && (run === undefined || isSettled(run) || run.threadId !== agent.threadId)) {
-    throw new RejectedError("SUBAGENT_PARENT_NOT_ACTIVE", `agent ${agent.path} has no active run and cannot ask for work.`, {
-      path: agent.path,
-    });
+    throw new RejectedError(
+      "SUBAGENT_PARENT_NOT_ACTIVE",
+      `agent ${agent.path} has no active run and cannot ask for work.`,
+      {
+        path: agent.path,
+      },
+    );
   }
   return { requester: identity, agent, run: run ?? null, author: identity, replyTo: identity };
 }

@@ -38,12 +38,16 @@ export function closePolitely(tx: Transaction, target: AgentRecord, partial: Par
     const triggers = tx.store.mailbox(agent.threadId).triggers;
     const open = tx.store.openWorksOf(agent.threadId).length;
     if (agent.currentRun === null && triggers === 0 && open === 0) continue;
-    throw new RejectedError("THREAD_BUSY", `agent ${agent.path} is busy; wait until it is idle, or close it by force.`, {
-      path: agent.path,
-      run: agent.currentRun,
-      openWorks: open,
-      triggers,
-    });
+    throw new RejectedError(
+      "THREAD_BUSY",
+      `agent ${agent.path} is busy; wait until it is idle, or close it by force.`,
+      {
+        path: agent.path,
+        run: agent.currentRun,
+        openWorks: open,
+        triggers,
+      },
+    );
   }
   return close(tx, target, partial);
 }

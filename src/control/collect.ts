@@ -26,7 +26,8 @@ export function collectCalls(tx: Transaction, runId: RunId, calls: readonly Call
     elapsedMs: collected.elapsedMs,
   }));
   const waiting = new Set<string>();
-  for (const wait of tx.store.openWaitsOf(run.threadId)) if (callIds.has(wait.callId)) waiting.add(wait.callId);
+  for (const wait of tx.store.openWaitsOf(run.threadId))
+    if (callIds.has(wait.callId)) waiting.add(wait.callId);
   for (const call of calls) {
     const request = call.type === "request" ? tx.store.request(call.requestId) : undefined;
     if (request === undefined) continue;

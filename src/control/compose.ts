@@ -48,7 +48,9 @@ export function composeInput(
     ...(first ? openingNotes(tx, agent, run, modeHint) : []),
     ...(limit !== null && !run.wrapUpOffered ? [note("wrap_up", wrapUpText(limit))] : []),
   ];
-  const stubs = batch.stubs.map((mail): ItemBody => ({ ...itemOf(tx, mail), text: stubText(tx, mail) }) as ItemBody);
+  const stubs = batch.stubs.map(
+    (mail): ItemBody => ({ ...itemOf(tx, mail), text: stubText(tx, mail) }) as ItemBody,
+  );
   return {
     mail: batch.mail,
     stubs: batch.stubs,
@@ -76,7 +78,12 @@ export function leaveOut(tx: Transaction, input: NextInput): void {
   }
 }
 
-function openingNotes(tx: Transaction, agent: AgentRecord, run: RunRecord, modeHint: string | null): ItemBody[] {
+function openingNotes(
+  tx: Transaction,
+  agent: AgentRecord,
+  run: RunRecord,
+  modeHint: string | null,
+): ItemBody[] {
   const notes: ItemBody[] = [];
   if (modeHint !== null) notes.push(note("mode_hint", modeHint));
   const children = agent.children === 0 ? null : childrenNote(tx, agent);

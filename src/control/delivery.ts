@@ -8,8 +8,15 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { AgentPath } from "../protocol/agent-path.ts";
-import type { ArtifactId, WorkId } from "../protocol/ids.ts";
-import type { Authority, MailAuthor, MailContent, MailKind, MailRecord, StartOptions } from "../protocol/mail.ts";
+import type { WorkId } from "../protocol/ids.ts";
+import type {
+  Authority,
+  MailAuthor,
+  MailContent,
+  MailKind,
+  MailRecord,
+  StartOptions,
+} from "../protocol/mail.ts";
 import { buildContent } from "../mailbox/content.ts";
 import { mailboxRoom } from "../mailbox/capacity.ts";
 import type { Transaction } from "./transaction.ts";
@@ -37,7 +44,11 @@ export interface Letter {
 }
 
 /** Payload as a mail carries it: whole, or an artifact's head and tail (MBX-9). The artifact is stored in this commit. */
-export function storeContent(tx: Transaction, text: string, maximumInline = tx.limits.mailInlineBytes): MailContent {
+export function storeContent(
+  tx: Transaction,
+  text: string,
+  maximumInline = tx.limits.mailInlineBytes,
+): MailContent {
   const built = buildContent(text, {
     artifactId: () => tx.id("art"),
     inlineBytes: tx.profile.boundedResults ? maximumInline : Number.MAX_SAFE_INTEGER,
@@ -59,7 +70,10 @@ export function deliver(tx: Transaction, recipient: AgentRecord, letter: Letter)
   const content = letter.content ?? storeContent(tx, letter.text);
   if (letter.overLimit !== true) requireRoom(tx, recipient, 1, content.bytes);
   const wakesRoot =
-    tx.profile.wakeOnAgentMessages && recipient.parent === null && recipient.currentRun === null && letter.kind !== "user";
+    tx.profile.wakeOnAgentMessages &&
+    recipient.parent === null &&
+    recipient.currentRun === null &&
+    letter.kind !== "user";
   const mail = tx.store.appendMail({
     id: letter.id ?? tx.id("msg"),
     treeId: tx.treeId,
@@ -79,14 +93,19 @@ export function deliver(tx: Transaction, recipient: AgentRecord, letter: Letter)
     key: letter.key ?? null,
     createdAt: tx.now,
   });
-  tx.emit("mail.accepted", recipient, { workId: mail.workId ?? mail.resultOf }, {
-    mailId: mail.id,
-    seq: mail.seq,
-    kind: mail.kind,
-    trigger: mail.trigger,
-    author: authorName(mail.author),
-    bytes: content.bytes,
-  });
+  tx.emit(
+    "mail.accepted",
+    recipient,
+    { workId: mail.workId ?? mail.resultOf },
+    {
+      mailId: mail.id,
+      seq: mail.seq,
+      kind: mail.kind,
+      trigger: mail.trigger,
+      author: authorName(mail.author),
+      bytes: content.bytes,
+    },
+  );
   arrive(tx, recipient, mail);
   return mail;
 }
@@ -137,8 +156,4 @@ export function authorName(author: MailAuthor): string {
 export function reserveReply(tx: Transaction, replyTo: AgentRecord): void {
   requireRoom(tx, replyTo, 1, tx.limits.resultReservationBytes);
   tx.store.reserveMailbox(replyTo.threadId, 1, tx.limits.resultReservationBytes);
-}
-
-export function artifactIdOf(content: MailContent): ArtifactId | null {
-  return content.artifact?.id ?? null;
 }

@@ -48,7 +48,9 @@ export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
     const resumed = await tree.transact(
       (tx) => {
         const run = tx.store.run(runId);
-        return run?.status === "waiting" ? { run: resumeRun(tx, runId), agent: tx.agent(candidate.threadId) } : null;
+        return run?.status === "waiting"
+          ? { run: resumeRun(tx, runId), agent: tx.agent(candidate.threadId) }
+          : null;
       },
       (value) => {
         if (value === null) return;
@@ -138,7 +140,9 @@ async function drive(tree: Tree, session: Session, signal: AbortSignal, generati
 
 async function causeLinks(tree: Tree, causes: readonly { readonly workId: string | null }[]) {
   const traces = await tree.read((view) =>
-    causes.flatMap(({ workId }) => (workId === null ? [] : [view.work(workId as `wrk_${string}`)?.trace ?? null])),
+    causes.flatMap(({ workId }) =>
+      workId === null ? [] : [view.work(workId as `wrk_${string}`)?.trace ?? null],
+    ),
   );
   return traces.flatMap((trace) => linkTo(trace));
 }

@@ -45,7 +45,11 @@ export function handOut(tx: Transaction, agent: AgentRecord): HostMail {
     tx.store.putMail({ ...mail, handedOut: mail.handedOut + 1 });
     last = mail;
   }
-  return { messages, cursor: last === null ? null : `seq:${last.seq}`, more: messages.length < unread.length };
+  return {
+    messages,
+    cursor: last === null ? null : `seq:${last.seq}`,
+    more: messages.length < unread.length,
+  };
 }
 
 function hostMessage(mail: MailRecord): Json {
@@ -66,7 +70,9 @@ function hostMessage(mail: MailRecord): Json {
 export function unreadNotice(tx: Transaction, agent: AgentRecord): string | null {
   const { unread } = tx.store.mailbox(agent.threadId);
   if (unread === 0) return null;
-  const senders = [...new Set(tx.store.unread(agent.threadId, { limit: 50 }).map((mail) => authorName(mail.author)))];
+  const senders = [
+    ...new Set(tx.store.unread(agent.threadId, { limit: 50 }).map((mail) => authorName(mail.author))),
+  ];
   const shown = senders.slice(0, 5).join(", ");
   return `[${unread} unread message${unread === 1 ? "" : "s"} from ${shown}${senders.length > 5 ? ", …" : ""}; call wait_agent to read]`;
 }

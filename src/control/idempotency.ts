@@ -26,9 +26,13 @@ export function once<T extends Json>(tx: Transaction, key: string | null, asked:
   const known = tx.store.receipt(tx.treeId, key);
   if (known !== undefined) {
     if (known.argumentsDigest === argumentsDigest) return known.answer as T;
-    throw new RejectedError("COMMAND_ID_CONFLICT", "this idempotency key was used before with other arguments; use a new key.", {
-      key,
-    });
+    throw new RejectedError(
+      "COMMAND_ID_CONFLICT",
+      "this idempotency key was used before with other arguments; use a new key.",
+      {
+        key,
+      },
+    );
   }
   const answer = act();
   tx.store.putReceipt({ treeId: tx.treeId, key, argumentsDigest, answer, createdAt: tx.now });

@@ -41,7 +41,11 @@ export function refuseCommand(tx: Transaction, command: CommandRecord, error: un
   tx.emit("command.applied", null, {}, { commandId: command.id, verb: command.verb, refused: true });
 }
 
-export function carryOut(tx: Transaction, command: Pick<CommandRecord, "verb" | "arguments">, partial: PartialText): Json {
+export function carryOut(
+  tx: Transaction,
+  command: Pick<CommandRecord, "verb" | "arguments">,
+  partial: PartialText,
+): Json {
   const asked = command.arguments;
   const user = { kind: "user", name: "cli" } as const;
   const target = (): AgentRecord => resolveTarget(tx.store, tx.treeId, "/root", text(asked, "target"));
@@ -57,7 +61,13 @@ export function carryOut(tx: Transaction, command: Pick<CommandRecord, "verb" | 
         },
         partial,
       );
-      return { touched: touched.map((one) => ({ path: one.path, previous: one.previous.kind, status: one.status.kind })) };
+      return {
+        touched: touched.map((one) => ({
+          path: one.path,
+          previous: one.previous.kind,
+          status: one.status.kind,
+        })),
+      };
     }
     case "close":
       return { closed: close(tx, target(), partial).map((agent) => agent.path) };
@@ -74,7 +84,9 @@ export function carryOut(tx: Transaction, command: Pick<CommandRecord, "verb" | 
       return { work_id: work.id, agent: agent.path };
     }
     case "answer":
-      return { request_id: answerRequest(tx, text(asked, "request") as `req_${string}`, text(asked, "answer")).id };
+      return {
+        request_id: answerRequest(tx, text(asked, "request") as `req_${string}`, text(asked, "answer")).id,
+      };
     case "raise_budget": {
       const limit = asked["limit"];
       const budget = text(asked, "budget") as "tokens" | "money" | "wallClock";

@@ -34,7 +34,12 @@ export interface Touched {
 /** Text that requests under way had produced, by agent; it is kept with the interrupted run. */
 export type PartialText = (threadId: ThreadId) => string;
 
-export function interrupt(tx: Transaction, target: AgentRecord, input: InterruptInput, partial: PartialText): Touched[] {
+export function interrupt(
+  tx: Transaction,
+  target: AgentRecord,
+  input: InterruptInput,
+  partial: PartialText,
+): Touched[] {
   const agents = input.cascade === "subtree" ? subtree(tx, target) : [target];
   const before = agents.map((agent) => ({ agent, previous: statusOf(tx.store, agent, tx.context) }));
   const touched = before.filter(({ agent }) => interruptOne(tx, agent, input, partial(agent.threadId)));
@@ -50,7 +55,7 @@ export function interrupt(tx: Transaction, target: AgentRecord, input: Interrupt
 /** The agent and all below it, leaves first. */
 export function subtree(tx: Transaction, top: AgentRecord): AgentRecord[] {
   const agents: AgentRecord[] = [];
-  for (let after: string | null = null; ; ) {
+  for (let after: string | null = null; ;) {
     const page = tx.store.agents(tx.treeId, top.path, { limit: 500, after });
     agents.push(...page.rows);
     after = page.next;
@@ -119,7 +124,13 @@ export function stopRun(
   tx.effects.stop.push({ threadId: agent.threadId, runId: run.id, why });
 }
 
-function closingItems(tx: Transaction, agent: AgentRecord, run: RunRecord, partial: string, why: string): ItemBody[] {
+function closingItems(
+  tx: Transaction,
+  agent: AgentRecord,
+  run: RunRecord,
+  partial: string,
+  why: string,
+): ItemBody[] {
   const bodies: ItemBody[] = [];
   if (partial !== "") {
     bodies.push({
@@ -142,7 +153,12 @@ function closingItems(tx: Transaction, agent: AgentRecord, run: RunRecord, parti
 }
 
 /** Results for tool calls that got none, so that no call is left dangling. */
-export function closeOpenCalls(tx: Transaction, agent: AgentRecord, run: RunRecord, text: string): ItemBody[] {
+export function closeOpenCalls(
+  tx: Transaction,
+  agent: AgentRecord,
+  run: RunRecord,
+  text: string,
+): ItemBody[] {
   const items = tx.store.items(agent.threadId, run.firstItem, agent.items - run.firstItem);
   const since = items.findLast((item) => item.kind === "assistant")?.at ?? tx.now;
   return openCalls(items).map((call) => ({

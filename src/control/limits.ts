@@ -28,11 +28,16 @@ export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: A
 /** Subtree budgets on agents, depth and spawn rate, carried by the parent and every agent above it. */
 function requireScope(tx: Transaction, agent: AgentRecord, budgets: Budgets, path: AgentPath): void {
   if (typeof budgets.depth === "number") {
-    refuseOver(`depth below ${agent.path}`, budgets.depth, depthOf(path) - agent.depth - 1, "Spawn nearer to it.");
+    refuseOver(
+      `depth below ${agent.path}`,
+      budgets.depth,
+      depthOf(path) - agent.depth - 1,
+      "Spawn nearer to it.",
+    );
   }
   if (typeof budgets.agents === "number") {
     let use = 0;
-    for (let after: string | null = null; ; ) {
+    for (let after: string | null = null; ;) {
       const page = tx.store.agents(tx.treeId, agent.path, { limit: 500, after, closed: true });
       use += page.rows.length;
       after = page.next;
@@ -44,15 +49,24 @@ function requireScope(tx: Transaction, agent: AgentRecord, budgets: Budgets, pat
 
 function refuseOver(limit: string, value: number | null, use: number, frees: string): void {
   if (value === null || use < value) return;
-  throw new RejectedError("LIMIT_REACHED", `the limit on ${limit} is ${value} and ${use} are in use. ${frees}`, {
-    limit,
-    value,
-    use,
-    frees,
-  });
+  throw new RejectedError(
+    "LIMIT_REACHED",
+    `the limit on ${limit} is ${value} and ${use} are in use. ${frees}`,
+    {
+      limit,
+      value,
+      use,
+      frees,
+    },
+  );
 }
 
-export function refuseRate(tx: Transaction, limit: string, times: readonly number[], value: number | null): void {
+export function refuseRate(
+  tx: Transaction,
+  limit: string,
+  times: readonly number[],
+  value: number | null,
+): void {
   const decision = admitRate(times, tx.now, value);
   if (decision.kind === "admitted") return;
   throw new RejectedError(
@@ -70,7 +84,7 @@ export interface Scope {
 /** Agents at or above this one that carry budgets of their own, nearest first. */
 export function scopesAbove(tx: Transaction, from: AgentRecord): Scope[] {
   const scopes: Scope[] = [];
-  for (let agent: AgentRecord | undefined = from; agent !== undefined; ) {
+  for (let agent: AgentRecord | undefined = from; agent !== undefined;) {
     if (Object.keys(agent.config.budgets).length > 0) scopes.push({ agent, budgets: agent.config.budgets });
     agent = agent.parent === null ? undefined : tx.store.agent(agent.parent);
   }
@@ -81,10 +95,14 @@ export function scopesAbove(tx: Transaction, from: AgentRecord): Scope[] {
 export function requireBudgetLeft(tx: Transaction, path: AgentPath): void {
   const spent = spentScope(tx, path);
   if (spent === null) return;
-  throw new RejectedError("BUDGET_EXHAUSTED", `the ${spent.budget} budget of ${spent.path} is spent; raise it to go on.`, {
-    path: spent.path,
-    budget: spent.budget,
-  });
+  throw new RejectedError(
+    "BUDGET_EXHAUSTED",
+    `the ${spent.budget} budget of ${spent.path} is spent; raise it to go on.`,
+    {
+      path: spent.path,
+      budget: spent.budget,
+    },
+  );
 }
 
 export function spentScope(tx: Transaction, path: AgentPath): { path: AgentPath; budget: string } | null {
@@ -105,9 +123,13 @@ export function requireQueueRoom(tx: Transaction): void {
   if (waiting.length < bound) return;
   const queued = waiting.filter((id) => tx.store.agent(id)?.currentRun === null).length;
   if (queued < bound) return;
-  throw new RejectedError("QUEUE_FULL", `${queued} agents wait for a permit and at most ${bound} may; wait for results first.`, {
-    limit: "queue",
-    value: bound,
-    use: queued,
-  });
+  throw new RejectedError(
+    "QUEUE_FULL",
+    `${queued} agents wait for a permit and at most ${bound} may; wait for results first.`,
+    {
+      limit: "queue",
+      value: bound,
+      use: queued,
+    },
+  );
 }

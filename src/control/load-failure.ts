@@ -13,10 +13,15 @@ const FIRST_DELAY_MS = 500;
 export async function loadHasFailed(tree: Tree, candidate: Candidate, error: unknown): Promise<void> {
   if (tree.state !== "owned") return;
   const code = CoppiceError.is(error) ? error.code : "INVARIANT_BROKEN";
-  tree.shared.logger.warn({ threadId: candidate.threadId, path: candidate.path, err: error }, "an agent could not be started");
+  tree.shared.logger.warn(
+    { threadId: candidate.threadId, path: candidate.path, err: error },
+    "an agent could not be started",
+  );
   try {
     if (code === "PROVIDER_NOT_CONFIGURED" || code === "TOOL_NOT_CONFIGURED") {
-      await tree.transact((tx) => tx.emit("agent.blocked", tx.agent(candidate.threadId), {}, { code, message: describeError(error) }));
+      await tree.transact((tx) =>
+        tx.emit("agent.blocked", tx.agent(candidate.threadId), {}, { code, message: describeError(error) }),
+      );
       return;
     }
     if (code !== "LOAD_FAILED") return retryLater(tree, candidate, FIRST_DELAY_MS);
@@ -24,13 +29,21 @@ export async function loadHasFailed(tree: Tree, candidate: Candidate, error: unk
     const again = await tree.transact((tx) => countFailure(tx, candidate, error, retryable));
     if (again !== null) retryLater(tree, candidate, again);
   } catch (failure) {
-    tree.shared.logger.error({ threadId: candidate.threadId, err: failure }, "a failed load could not be recorded");
+    tree.shared.logger.error(
+      { threadId: candidate.threadId, err: failure },
+      "a failed load could not be recorded",
+    );
     retryLater(tree, candidate, FIRST_DELAY_MS);
   }
 }
 
 /** Answers the delay before the next try, or null when the pending works were ended. */
-function countFailure(tx: Transaction, candidate: Candidate, error: unknown, retryable: boolean): number | null {
+function countFailure(
+  tx: Transaction,
+  candidate: Candidate,
+  error: unknown,
+  retryable: boolean,
+): number | null {
   const agent = tx.agent(candidate.threadId);
   const failures = agent.loadFailures + 1;
   tx.putAgent(agent, { loadFailures: failures });
@@ -66,7 +79,11 @@ function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
 }
 
 function retryLater(tree: Tree, candidate: Candidate, ms: number): void {
-  tree.shared.clock.setTimer(ms, () => {
-    if (tree.state === "owned") tree.reactions.wake(tree, candidate);
-  }, { keepAlive: true });
+  tree.shared.clock.setTimer(
+    ms,
+    () => {
+      if (tree.state === "owned") tree.reactions.wake(tree, candidate);
+    },
+    { keepAlive: true },
+  );
 }

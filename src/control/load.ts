@@ -24,17 +24,25 @@ interface Stored {
 export function blockedBy(tree: Tree, agent: AgentRecord): RejectedError | null {
   const { provider, tools } = agent.config;
   if (tree.shared.adapter(provider) === undefined) {
-    return new RejectedError("PROVIDER_NOT_CONFIGURED", `agent ${agent.path} runs on \`${provider}\`, which this runtime was not given.`, {
-      path: agent.path,
-      provider,
-    });
+    return new RejectedError(
+      "PROVIDER_NOT_CONFIGURED",
+      `agent ${agent.path} runs on \`${provider}\`, which this runtime was not given.`,
+      {
+        path: agent.path,
+        provider,
+      },
+    );
   }
   const missing = tools.filter((tool) => !tree.shared.hasTool(tool));
   if (missing.length === 0) return null;
-  return new RejectedError("TOOL_NOT_CONFIGURED", `agent ${agent.path} has tools that this runtime was not given: ${missing.join(", ")}.`, {
-    path: agent.path,
-    tools: missing,
-  });
+  return new RejectedError(
+    "TOOL_NOT_CONFIGURED",
+    `agent ${agent.path} has tools that this runtime was not given: ${missing.join(", ")}.`,
+    {
+      path: agent.path,
+      tools: missing,
+    },
+  );
 }
 
 /**
@@ -81,10 +89,15 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
     });
   } catch (error) {
     if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") {
-      throw new RejectedError("LOAD_FAILED", `agent ${threadId} cannot be loaded: ${error.message}`, {
-        reason: "record_corrupt",
-        retryable: false,
-      }, error);
+      throw new RejectedError(
+        "LOAD_FAILED",
+        `agent ${threadId} cannot be loaded: ${error.message}`,
+        {
+          reason: "record_corrupt",
+          retryable: false,
+        },
+        error,
+      );
     }
     throw error;
   }
@@ -92,7 +105,7 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
 
 function configsAbove(view: StoreView, agent: AgentRecord): AgentRecord["config"][] {
   const configs: AgentRecord["config"][] = [];
-  for (let at = agent.parent === null ? undefined : view.agent(agent.parent); at !== undefined; ) {
+  for (let at = agent.parent === null ? undefined : view.agent(agent.parent); at !== undefined;) {
     configs.push(at.config);
     at = at.parent === null ? undefined : view.agent(at.parent);
   }
@@ -121,11 +134,16 @@ async function openProvider(tree: Tree, agent: AgentRecord) {
 
 function loadFailed(agent: AgentRecord, reason: string, retryable: boolean, cause?: unknown): RejectedError {
   const because = cause === undefined ? "" : `: ${describeError(cause)}`;
-  return new RejectedError("LOAD_FAILED", `agent ${agent.path} cannot be loaded (${reason})${because}.`, {
-    path: agent.path,
-    reason,
-    retryable,
-  }, cause);
+  return new RejectedError(
+    "LOAD_FAILED",
+    `agent ${agent.path} cannot be loaded (${reason})${because}.`,
+    {
+      path: agent.path,
+      reason,
+      retryable,
+    },
+    cause,
+  );
 }
 
 /** Facts for the choice of whom to unload. */
@@ -136,7 +154,8 @@ export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
   const waiting = state === "waiting" && tree.runs.get(threadId)?.grant?.permit == null;
   return {
     lastRunSettled: state === "idle",
-    inParkableWait: waiting && (session?.agent.openRequests ?? 0) === 0 && tree.parksWaits(session!.agent.config.provider),
+    inParkableWait:
+      waiting && (session?.agent.openRequests ?? 0) === 0 && tree.parksWaits(session!.agent.config.provider),
     // A return that waits for its permit keeps its session.
     reserved: state === undefined || tree.lane.isWaiting(threadId) || tree.starting.has(threadId),
     triggerMailPending: (mailbox?.triggers ?? 0) > 0,
@@ -160,14 +179,18 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
     calm = await tree.transact((tx) => {
       const agent = tx.agent(threadId);
       const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
-      const busy = before === "idle" ? run !== undefined || tx.store.mailbox(threadId).triggers > 0 : run?.status !== "waiting";
+      const busy =
+        before === "idle"
+          ? run !== undefined || tx.store.mailbox(threadId).triggers > 0
+          : run?.status !== "waiting";
       const wakes = before === "waiting" && tx.store.openWaitsOf(threadId).length === 0;
       if (busy || wakes || agent.state !== "open") return false;
       tx.emit("agent.unloaded", agent, { runId: run?.id ?? null });
       return true;
     });
   } catch (error) {
-    if (session.lifecycle.state === "unloading") session.lifecycle.send(before === "waiting" ? "WAIT" : "KEEP");
+    if (session.lifecycle.state === "unloading")
+      session.lifecycle.send(before === "waiting" ? "WAIT" : "KEEP");
     throw error;
   }
   if (session.lifecycle.state !== "unloading") return !tree.sessions.has(threadId);

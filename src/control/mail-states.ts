@@ -8,10 +8,15 @@ export function markDelivered(tx: Transaction, mail: MailRecord, runId: RunId | 
   requireState(mail, "accepted", "delivered");
   const next: MailRecord = { ...mail, state: "delivered", runId };
   tx.store.putMail(next);
-  tx.emit("mail.delivered", tx.agent(mail.recipient), { runId, workId: mail.workId ?? mail.resultOf }, {
-    mailId: mail.id,
-    seq: mail.seq,
-  });
+  tx.emit(
+    "mail.delivered",
+    tx.agent(mail.recipient),
+    { runId, workId: mail.workId ?? mail.resultOf },
+    {
+      mailId: mail.id,
+      seq: mail.seq,
+    },
+  );
   return next;
 }
 
@@ -23,25 +28,39 @@ export function markSettled(tx: Transaction, mail: MailRecord): void {
 export function deadLetter(tx: Transaction, mail: MailRecord, reason: DeadLetterReason): void {
   requireState(mail, "accepted", "dead_lettered");
   tx.store.putMail({ ...mail, state: "dead_lettered", reason, settledAt: tx.now });
-  tx.emit("mail.dead_lettered", tx.agent(mail.recipient), { workId: mail.workId ?? mail.resultOf }, {
-    mailId: mail.id,
-    seq: mail.seq,
-    reason,
-  });
+  tx.emit(
+    "mail.dead_lettered",
+    tx.agent(mail.recipient),
+    { workId: mail.workId ?? mail.resultOf },
+    {
+      mailId: mail.id,
+      seq: mail.seq,
+      reason,
+    },
+  );
 }
 
 /** Turns queue-only mail into trigger-turn mail, or back. */
 export function setTrigger(tx: Transaction, mail: MailRecord, trigger: boolean): void {
   if (mail.trigger === trigger) return;
   tx.store.putMail({ ...mail, trigger });
-  tx.emit("mail.triggered", tx.agent(mail.recipient), { workId: mail.workId ?? mail.resultOf }, {
-    mailId: mail.id,
-    seq: mail.seq,
-    trigger,
-  });
+  tx.emit(
+    "mail.triggered",
+    tx.agent(mail.recipient),
+    { workId: mail.workId ?? mail.resultOf },
+    {
+      mailId: mail.id,
+      seq: mail.seq,
+      trigger,
+    },
+  );
 }
 
 function requireState(mail: MailRecord, from: MailRecord["state"], to: MailRecord["state"]): void {
   if (mail.state === from) return;
-  throw new InvariantError(`message ${mail.id} is ${mail.state} and cannot become ${to}`, { id: mail.id }, "ILLEGAL_TRANSITION");
+  throw new InvariantError(
+    `message ${mail.id} is ${mail.state} and cannot become ${to}`,
+    { id: mail.id },
+    "ILLEGAL_TRANSITION",
+  );
 }

@@ -14,7 +14,12 @@ import { requestWork, requireMessage, type RequestInput } from "./spawn.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Queue-only: never starts a run. Any agent of the tree, the root and oneself are legal targets. */
-export function sendMessage(tx: Transaction, caller: Caller, target: string, message: string): { agent: AgentRecord; mail: MailRecord } {
+export function sendMessage(
+  tx: Transaction,
+  caller: Caller,
+  target: string,
+  message: string,
+): { agent: AgentRecord; mail: MailRecord } {
   requireMessage(tx, message);
   const acting = actingAs(tx, caller);
   const agent = resolveTarget(tx.store, tx.treeId, acting.agent?.path ?? ROOT_PATH, target);
@@ -39,17 +44,26 @@ export function checkFollowUp(tx: Transaction, caller: Caller, input: FollowUpIn
   const acting = actingAs(tx, caller);
   const agent = resolveTarget(tx.store, tx.treeId, acting.agent?.path ?? ROOT_PATH, input.target);
   if (agent.parent === null && acting.agent !== null) {
-    throw new RejectedError("INVALID_ARGUMENT", "the root agent cannot be given follow-ups; send it a message.", {
-      argument: "target",
-      value: agent.path,
-    });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      "the root agent cannot be given follow-ups; send it a message.",
+      {
+        argument: "target",
+        value: agent.path,
+      },
+    );
   }
   requireOpen(agent);
   return { acting, agent };
 }
 
 /** Trigger-turn: starts a run of an idle agent, joins the running one at its next step boundary. */
-export function followUp(tx: Transaction, caller: Caller, input: FollowUpInput, admitted: boolean): { agent: AgentRecord; work: WorkRecord } {
+export function followUp(
+  tx: Transaction,
+  caller: Caller,
+  input: FollowUpInput,
+  admitted: boolean,
+): { agent: AgentRecord; work: WorkRecord } {
   const { acting, agent } = checkFollowUp(tx, caller, input);
   requireAdmissible(tx, agent, admitted);
   const work = requestWork(tx, acting, agent, input, acting.agent === null ? "user" : "new_task");
@@ -75,21 +89,34 @@ export interface UserInput extends RequestInput {
  * Input of the user, CLI or library to an agent: a work without an agent that is owed its result (WRK-5).
  * @throws RejectedError `THREAD_BUSY` when it is busy and `onBusy` is `reject`.
  */
-export function userInput(tx: Transaction, agentId: AgentRecord["threadId"], caller: Caller, input: UserInput): WorkRecord {
+export function userInput(
+  tx: Transaction,
+  agentId: AgentRecord["threadId"],
+  caller: Caller,
+  input: UserInput,
+): WorkRecord {
   requireMessage(tx, input.message);
   const agent = tx.agent(agentId);
   requireOpen(agent);
   if (agent.hostDriven) {
-    throw new RejectedError("INVALID_ARGUMENT", "a host-driven root has no runs of ours; give it input through its host.", {
-      path: agent.path,
-    });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      "a host-driven root has no runs of ours; give it input through its host.",
+      {
+        path: agent.path,
+      },
+    );
   }
   const busy = agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
   if (busy && input.onBusy === "reject") {
-    throw new RejectedError("THREAD_BUSY", `agent ${agent.path} is busy; queue the message, steer, or wait.`, {
-      path: agent.path,
-      run: agent.currentRun,
-    });
+    throw new RejectedError(
+      "THREAD_BUSY",
+      `agent ${agent.path} is busy; queue the message, steer, or wait.`,
+      {
+        path: agent.path,
+        run: agent.currentRun,
+      },
+    );
   }
   requireAdmissible(tx, agent, false);
   return requestWork(tx, actingAs(tx, caller), agent, input, "user", {

@@ -102,7 +102,10 @@ export class Ownership {
     try {
       const trees = [...this.#held.values()].filter((held) => held.tree.state === "owned");
       const leaseMs = trees[0]?.tree.limits.leaseMs ?? 0;
-      const kept = await this.#store.heartbeat(trees.map((held) => held.tree.lease), leaseMs);
+      const kept = await this.#store.heartbeat(
+        trees.map((held) => held.tree.lease),
+        leaseMs,
+      );
       const byTree = new Map(kept.map((lease) => [lease.treeId, lease]));
       for (const held of trees) {
         const lease = byTree.get(held.tree.treeId);

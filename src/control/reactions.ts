@@ -54,7 +54,8 @@ function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
 
 /** A return that waits for its permit has nothing to return to any more. */
 function cancelReturn(tree: Tree, threadId: ThreadId): void {
-  if (tree.sessions.get(threadId)?.lifecycle.state === "waiting" || !tree.sessions.has(threadId)) cancel(tree, threadId);
+  if (tree.sessions.get(threadId)?.lifecycle.state === "waiting" || !tree.sessions.has(threadId))
+    cancel(tree, threadId);
 }
 
 function closed(tree: Tree, threadId: ThreadId): void {

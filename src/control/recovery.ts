@@ -107,7 +107,11 @@ function endLost(tx: Transaction, id: WorkId, run: RunRecord): void {
   endWork(tx, id, {
     ending: "runtime_lost",
     text: "",
-    error: { code: "FENCED", message: `the runtime was lost ${ATTEMPTS} times before the request was accepted`, status: null },
+    error: {
+      code: "FENCED",
+      message: `the runtime was lost ${ATTEMPTS} times before the request was accepted`,
+      status: null,
+    },
     runId: run.id,
   });
 }

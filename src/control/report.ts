@@ -20,28 +20,46 @@ export function reportResult(tx: Transaction, caller: Caller, report: Report): W
   const acting = actingAs(tx, caller);
   const work = isWorkId(report.workId) ? tx.store.work(report.workId as WorkId) : undefined;
   if (work === undefined || acting.run === null || !acting.run.serves.includes(work.id)) {
-    throw new RejectedError("INVALID_ARGUMENT", `your run does not serve the work ${report.workId}; report one that it serves.`, {
-      argument: "work_id",
-      serves: [...(acting.run?.serves ?? [])],
-    });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `your run does not serve the work ${report.workId}; report one that it serves.`,
+      {
+        argument: "work_id",
+        serves: [...(acting.run?.serves ?? [])],
+      },
+    );
   }
   if (work.state === "ended") {
-    throw new RejectedError("INVALID_ARGUMENT", `the work ${work.id} has ended already (${work.outcome?.ending}).`, {
-      argument: "work_id",
-      ending: work.outcome?.ending ?? null,
-    });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `the work ${work.id} has ended already (${work.outcome?.ending}).`,
+      {
+        argument: "work_id",
+        ending: work.outcome?.ending ?? null,
+      },
+    );
   }
-  const checked = work.outputSchema === null || report.status === "failed" ? null : checkSchema(work.outputSchema, report.text);
+  const checked =
+    work.outputSchema === null || report.status === "failed"
+      ? null
+      : checkSchema(work.outputSchema, report.text);
   if (checked?.ok === false) {
-    throw new RejectedError("INVALID_ARGUMENT", `the result does not satisfy the work's JSON Schema: ${checked.fault}.`, {
-      argument: "result",
-    });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `the result does not satisfy the work's JSON Schema: ${checked.fault}.`,
+      {
+        argument: "result",
+      },
+    );
   }
   return endWork(tx, work.id, {
     ending: report.status === "failed" ? "failed" : report.text.trim() === "" ? "empty_result" : "completed",
     text: report.text,
     value: checked?.ok === true ? checked.value : null,
-    error: report.status === "failed" ? { code: "INVALID_ARGUMENT", message: "reported as failed by the agent", status: null } : null,
+    error:
+      report.status === "failed"
+        ? { code: "INVALID_ARGUMENT", message: "reported as failed by the agent", status: null }
+        : null,
     runId: acting.run.id,
     reported: true,
   });

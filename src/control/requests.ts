@@ -9,10 +9,16 @@ export function answerRequest(tx: Transaction, id: RequestId, answer: string): R
   const request = tx.store.request(id);
   if (request === undefined || request.treeId !== tx.treeId || request.status !== "pending") {
     const status = request?.status ?? "unknown";
-    throw new RejectedError("REQUEST_NOT_RESUMABLE", `request ${id} is ${status}; nothing was answered.`, { id, status });
+    throw new RejectedError("REQUEST_NOT_RESUMABLE", `request ${id} is ${status}; nothing was answered.`, {
+      id,
+      status,
+    });
   }
   const next = closeRequest(tx, request, "resolved", answer);
-  if (tx.store.openWaitsOf(request.threadId).length === 0 && tx.store.openRequestsOf(request.threadId).length === 0) {
+  if (
+    tx.store.openWaitsOf(request.threadId).length === 0 &&
+    tx.store.openRequestsOf(request.threadId).length === 0
+  ) {
     tx.effects.resume.add(request.threadId);
   }
   return next;

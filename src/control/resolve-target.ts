@@ -6,14 +6,23 @@ import { isThreadId, type TreeId } from "../protocol/ids.ts";
 import type { StoreView } from "../store/port.ts";
 
 /** @throws RejectedError `INVALID_ARGUMENT` for a reference out of grammar, `AGENT_NOT_FOUND` for an unknown one. */
-export function resolveTarget(view: StoreView, tree: TreeId, from: AgentPath, reference: string): AgentRecord {
+export function resolveTarget(
+  view: StoreView,
+  tree: TreeId,
+  from: AgentPath,
+  reference: string,
+): AgentRecord {
   if (isThreadId(reference)) {
     const agent = view.agent(reference);
     if (agent !== undefined && agent.treeId === tree) return agent;
-    throw new RejectedError("AGENT_NOT_FOUND", `no agent with the id ${reference} is in this tree.`, { target: reference });
+    throw new RejectedError("AGENT_NOT_FOUND", `no agent with the id ${reference} is in this tree.`, {
+      target: reference,
+    });
   }
   const path = resolveReference(from, reference);
   const agent = view.agentAt(tree, path);
   if (agent !== undefined) return agent;
-  throw new RejectedError("AGENT_NOT_FOUND", `no agent is at ${path}; list the agents of this tree.`, { target: path });
+  throw new RejectedError("AGENT_NOT_FOUND", `no agent is at ${path}; list the agents of this tree.`, {
+    target: path,
+  });
 }

@@ -4,7 +4,6 @@
  */
 import { isWithin, ROOT_PATH, parentPath, type AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
-import type { MailRecord } from "../protocol/mail.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
 import { readyHandoff, resolvePortable, resultTransfer } from "../lineage/transfer.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
@@ -50,10 +49,18 @@ export function sendResult(tx: Transaction, work: WorkRecord, quiet: boolean | A
           content,
           redirectedFrom: owed.path,
         })
-      : deliver(tx, recipient, { ...letter, trigger: !isQuiet(quiet, recipient) && !redirected && wakes(tx, work, recipient) });
+      : deliver(tx, recipient, {
+          ...letter,
+          trigger: !isQuiet(quiet, recipient) && !redirected && wakes(tx, work, recipient),
+        });
   if (recipient === null) tx.putTree({ inbox: tx.tree().inbox + 1 });
   if (redirected) {
-    tx.emit("mail.redirected", owed, { workId: work.id }, { mailId: mail.id, to: recipient?.path ?? "inbox" });
+    tx.emit(
+      "mail.redirected",
+      owed,
+      { workId: work.id },
+      { mailId: mail.id, to: recipient?.path ?? "inbox" },
+    );
   }
   return {
     ...work,
@@ -96,11 +103,16 @@ function putResultTransfer(
   const transfer = resolvePortable(pending, handoff.id, tx.now);
   tx.store.putTransfer(transfer);
   tx.store.putHandoff(handoff);
-  tx.emit("transfer.created", executor, { workId: work.id, runId }, {
-    transferId: transfer.id,
-    type: transfer.type,
-    target: target.path,
-  });
+  tx.emit(
+    "transfer.created",
+    executor,
+    { workId: work.id, runId },
+    {
+      transferId: transfer.id,
+      type: transfer.type,
+      target: target.path,
+    },
+  );
   return transfer;
 }
 
@@ -129,7 +141,10 @@ function inboxDraft(tx: Transaction, owed: AgentRecord) {
 }
 
 /** The agent itself, or its nearest living ancestor; null when the whole line is closed. */
-function livingRecipient(tx: Transaction, owed: AgentRecord): { recipient: AgentRecord | null; redirected: boolean } {
+function livingRecipient(
+  tx: Transaction,
+  owed: AgentRecord,
+): { recipient: AgentRecord | null; redirected: boolean } {
   if (owed.state === "open") return { recipient: owed, redirected: false };
   for (let path = parentPath(owed.path); path !== null; path = path === ROOT_PATH ? null : parentPath(path)) {
     const ancestor = tx.store.agentAt(tx.treeId, path);
@@ -194,9 +209,4 @@ export function turnResults(tx: Transaction, recipient: AgentRecord): void {
     const work = tx.store.work(mail.resultOf);
     if (work !== undefined && wakes(tx, work, recipient)) setTrigger(tx, mail, true);
   }
-}
-
-/** Undelivered results go back to queue-only, as MBX-15 and MBX-16 ask after a run that was never accepted. */
-export function quietResults(tx: Transaction, unread: readonly MailRecord[]): void {
-  for (const mail of unread) if (mail.resultOf !== null) setTrigger(tx, mail, false);
 }

@@ -13,7 +13,15 @@ import { estimateTokens } from "../providers/model/estimate-tokens.ts";
 import { delay } from "../platform/clock.ts";
 import { type Attributes, endSpan, runInSpan, type Span, startSpan } from "../platform/telemetry.ts";
 import { costOf, estimateRequest, priceOf } from "../policy/budget.ts";
-import type { Admitted, AssistantBody, Call, NextInput, ResultBody, RetryAnswer, RunPorts } from "../session/ports.ts";
+import type {
+  Admitted,
+  AssistantBody,
+  Call,
+  NextInput,
+  ResultBody,
+  RetryAnswer,
+  RunPorts,
+} from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
 import type { Admission, RequestEstimate } from "../policy/budget.ts";
 import { admitRequest, exhaust } from "./budget.ts";
@@ -146,7 +154,11 @@ export class RunJournal implements RunPorts {
     );
   }
 
-  async answered(body: AssistantBody, usage: StepUsage | null, text: string): Promise<"settled" | "continues"> {
+  async answered(
+    body: AssistantBody,
+    usage: StepUsage | null,
+    text: string,
+  ): Promise<"settled" | "continues"> {
     const { id } = this.#run;
     const answer = await this.#tree.transact(
       (tx) =>
@@ -168,7 +180,12 @@ export class RunJournal implements RunPorts {
         const agent = tx.agent(run.threadId);
         const called = this.#session.items.findLast((item) => item.kind === "assistant")?.at ?? tx.now;
         const appended = appendItems(tx, agent, run, [{ ...body, elapsedMs: tx.now - called }]);
-        tx.emit("tool.returned", agent, { runId: id }, { callId: body.callId, tool: body.name, isError: body.isError });
+        tx.emit(
+          "tool.returned",
+          agent,
+          { runId: id },
+          { callId: body.callId, tool: body.name, isError: body.isError },
+        );
         return { ...appended, run };
       },
       (value) => this.#absorb(value),
@@ -200,20 +217,30 @@ export class RunJournal implements RunPorts {
 
   failed(error: unknown, attempt: number, visible: boolean): RetryAnswer {
     const decision = this.#tree.shared.backOff(this.#run.provider).failed(error, attempt, visible);
-    this.#tree.shared.logger.info({ runId: this.#run.id, attempt, err: error, ...decision }, "request failed");
+    this.#tree.shared.logger.info(
+      { runId: this.#run.id, attempt, err: error, ...decision },
+      "request failed",
+    );
     return decision;
   }
 
   async giveUp(error: unknown, usage: StepUsage | null): Promise<void> {
     const { id } = this.#run;
     const code = CoppiceError.is(error) ? error.code : "PROVIDER_PROTOCOL";
-    const status = CoppiceError.is(error) && typeof error.details["status"] === "number" ? error.details["status"] : null;
+    const status =
+      CoppiceError.is(error) && typeof error.details["status"] === "number" ? error.details["status"] : null;
     const partial = this.#session.partialText;
     await this.#tree.transact((tx) => {
       const run = currentRun(tx, id);
       if (run.acceptedAt !== null && partial !== "") {
         appendItems(tx, tx.agent(run.threadId), run, [
-          { kind: "assistant", phase: "partial", parts: [{ type: "text", text: partial }], model: run.model, inherited: false },
+          {
+            kind: "assistant",
+            phase: "partial",
+            parts: [{ type: "text", text: partial }],
+            model: run.model,
+            inherited: false,
+          },
         ]);
       }
       settleRun(tx, id, {
@@ -235,7 +262,9 @@ export class RunJournal implements RunPorts {
 
   progress(text: string): void {
     if (!this.#tree.events.observed) return;
-    this.#tree.events.publish([{ type: "progress", path: this.#session.agent.path, runId: this.#run.id, text }]);
+    this.#tree.events.publish([
+      { type: "progress", path: this.#session.agent.path, runId: this.#run.id, text },
+    ]);
   }
 
   async span<T>(name: string, attributes: Attributes, body: () => Promise<T>): Promise<T> {
@@ -266,7 +295,14 @@ export class RunJournal implements RunPorts {
 
   #usage(usage: StepUsage | null): Usage {
     if (usage === null) {
-      return { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0, cost: 0, complete: false };
+      return {
+        inputTokens: 0,
+        cachedInputTokens: 0,
+        outputTokens: 0,
+        reasoningTokens: 0,
+        cost: 0,
+        complete: false,
+      };
     }
     const price = priceOf(this.#tree.shared.prices, this.#run.provider, this.#run.model);
     return { ...usage, cost: costOf(usage, price), complete: true };

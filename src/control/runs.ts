@@ -65,7 +65,12 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
   tx.store.putRun(run);
   agent = tx.putAgent(agent, { currentRun: id, runs: run.ordinal, lastActiveAt: tx.now });
   tx.putTree({ recentRuns: rate.times });
-  tx.emit("run.reserved", agent, { runId: id }, { ordinal: run.ordinal, causes: run.causes.map((cause) => cause.mailId) });
+  tx.emit(
+    "run.reserved",
+    agent,
+    { runId: id },
+    { ordinal: run.ordinal, causes: run.causes.map((cause) => cause.mailId) },
+  );
   return run;
 }
 
@@ -83,13 +88,19 @@ function endOverservedWorks(tx: Transaction, agent: AgentRecord): void {
 
 export function currentRun(tx: Transaction, runId: RunId): RunRecord {
   const run = must(tx.store.run(runId), "run", runId);
-  if (isSettled(run)) throw new InterruptedError("RUN_INTERRUPTED", `run ${runId} is settled: ${run.status}.`);
+  if (isSettled(run))
+    throw new InterruptedError("RUN_INTERRUPTED", `run ${runId} is settled: ${run.status}.`);
   return run;
 }
 
 export type NewItem = ItemBody & { readonly runId: RunId | null; readonly step: number; readonly at: number };
 
-export function appendItems(tx: Transaction, agent: AgentRecord, run: RunRecord | null, bodies: readonly ItemBody[]): { agent: AgentRecord; items: readonly TranscriptItem[] } {
+export function appendItems(
+  tx: Transaction,
+  agent: AgentRecord,
+  run: RunRecord | null,
+  bodies: readonly ItemBody[],
+): { agent: AgentRecord; items: readonly TranscriptItem[] } {
   if (bodies.length === 0) return { agent, items: [] };
   const items = tx.store.appendItems(
     agent.threadId,
@@ -149,13 +160,19 @@ function takeMail(tx: Transaction, run: RunRecord, id: MailId): RunRecord {
     consumeTransfer(tx, mail, "subagent_result", run.id);
     for (const holder of result.holds) {
       const work = must(tx.store.work(holder), "work", holder);
-      if (work.executor === run.threadId && work.state === "awaiting_children") next = serveWork(tx, next, holder);
+      if (work.executor === run.threadId && work.state === "awaiting_children")
+        next = serveWork(tx, next, holder);
     }
   }
   return next;
 }
 
-function consumeTransfer(tx: Transaction, mail: MailRecord, type: "subagent_spawn" | "subagent_result", runId: RunId | null): void {
+function consumeTransfer(
+  tx: Transaction,
+  mail: MailRecord,
+  type: "subagent_spawn" | "subagent_result",
+  runId: RunId | null,
+): void {
   const transfer = tx.store.transferOfWork((mail.workId ?? mail.resultOf)!, type);
   if (transfer === undefined || transfer.status === "consumed") return;
   const moved = consume(transfer, runId === null ? { hostDriven: true } : { runId }, tx.now);
@@ -163,10 +180,15 @@ function consumeTransfer(tx: Transaction, mail: MailRecord, type: "subagent_spaw
   const handoffId = transfer.resolution?.contextHandoffId;
   const handoff = handoffId === undefined ? undefined : tx.store.handoff(handoffId);
   if (handoff !== undefined) tx.store.putHandoff(deliverHandoff(handoff, runId, tx.now));
-  tx.emit("transfer.moved", tx.agent(mail.recipient), { runId, workId: mail.workId ?? mail.resultOf }, {
-    transferId: transfer.id,
-    status: "consumed",
-  });
+  tx.emit(
+    "transfer.moved",
+    tx.agent(mail.recipient),
+    { runId, workId: mail.workId ?? mail.resultOf },
+    {
+      transferId: transfer.id,
+      status: "consumed",
+    },
+  );
 }
 
 /** Consumes what a host-driven root acknowledged; it has no run (lineage C1.9). */
@@ -178,7 +200,12 @@ export function acknowledgeMail(tx: Transaction, mail: MailRecord): void {
 }
 
 /** A model request has been answered: its parts and usage, stored before anything that follows from it (RUN-2). */
-export function recordStep(tx: Transaction, runId: RunId, body: Extract<ItemBody, { kind: "assistant" }>, usage: Usage): Accepted {
+export function recordStep(
+  tx: Transaction,
+  runId: RunId,
+  body: Extract<ItemBody, { kind: "assistant" }>,
+  usage: Usage,
+): Accepted {
   let run = currentRun(tx, runId);
   const agent = tx.agent(run.threadId);
   const appended = appendItems(tx, agent, run, [body]);
@@ -186,9 +213,15 @@ export function recordStep(tx: Transaction, runId: RunId, body: Extract<ItemBody
   const charged = tx.putAgent(appended.agent, { usage: addUsage(appended.agent.usage, usage) });
   for (const part of body.parts) {
     if (part.type === "request") openRequest(tx, charged, run, part);
-    if (part.type === "tool_call") tx.emit("tool.called", charged, { runId }, { callId: part.callId, tool: part.name });
+    if (part.type === "tool_call")
+      tx.emit("tool.called", charged, { runId }, { callId: part.callId, tool: part.name });
   }
-  tx.emit("run.step", charged, { runId }, { step: run.steps, phase: body.phase, tokens: usage.inputTokens + usage.outputTokens });
+  tx.emit(
+    "run.step",
+    charged,
+    { runId },
+    { step: run.steps, phase: body.phase, tokens: usage.inputTokens + usage.outputTokens },
+  );
   return { agent: tx.agent(run.threadId), run, items: appended.items };
 }
 
@@ -207,7 +240,12 @@ function openRequest(
   tx: Transaction,
   agent: AgentRecord,
   run: RunRecord,
-  part: { readonly callId: string; readonly requestId: `req_${string}`; readonly kind: "question" | "approval"; readonly text: string },
+  part: {
+    readonly callId: string;
+    readonly requestId: `req_${string}`;
+    readonly kind: "question" | "approval";
+    readonly text: string;
+  },
 ): void {
   tx.store.putRequest({
     id: part.requestId,

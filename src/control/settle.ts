@@ -59,12 +59,17 @@ export function settleRun(tx: Transaction, runId: RunId, settlement: Settlement)
     refusals: settlement.refused === true ? agent.refusals + 1 : agent.refusals,
   });
   for (const mail of tx.store.mailOfRun(run.id, "delivered")) markSettled(tx, mail);
-  tx.emit("run.settled", agent, { runId }, {
-    status: settled.status,
-    reason: settled.reason,
-    steps: settled.steps,
-    ...(settled.error === null ? {} : { error: settled.error }),
-  });
+  tx.emit(
+    "run.settled",
+    agent,
+    { runId },
+    {
+      status: settled.status,
+      reason: settled.reason,
+      steps: settled.steps,
+      ...(settled.error === null ? {} : { error: settled.error }),
+    },
+  );
   if (run.acceptedAt === null && settlement.reason !== "not_accepted") endUnaccepted(tx, settled, settlement);
   const awaiting = endServed(tx, settled, settlement);
   if ((settlement.quiet ?? false) === false) turnResults(tx, tx.agent(run.threadId));
@@ -119,7 +124,12 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
     const own = settlement.perWork?.(id);
     if (run.status === "completed" && own === undefined && work.openUnder > 0) {
       tx.store.putWork({ ...work, state: "awaiting_children", servedBy: null });
-      tx.emit("work.awaiting", tx.agent(work.executor), { workId: id, runId: run.id }, { openUnder: work.openUnder });
+      tx.emit(
+        "work.awaiting",
+        tx.agent(work.executor),
+        { workId: id, runId: run.id },
+        { openUnder: work.openUnder },
+      );
       awaiting.push(id);
       continue;
     }

@@ -65,18 +65,31 @@ export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput) {
 }
 
 /** `admitted` is the thread for which permit and slot are held already (`admission: reject`). */
-export function spawn(tx: Transaction, caller: Caller, input: SpawnInput, admitted: ThreadId | null): Spawned {
+export function spawn(
+  tx: Transaction,
+  caller: Caller,
+  input: SpawnInput,
+  admitted: ThreadId | null,
+): Spawned {
   const { fork, acting, parent, config, path } = checkSpawn(tx, caller, input);
   if (parent.state !== "open") {
-    throw new RejectedError("AGENT_CLOSED", `agent ${parent.path} is ${parent.state} and cannot have new children.`, {
-      path: parent.path,
-      state: parent.state,
-    });
+    throw new RejectedError(
+      "AGENT_CLOSED",
+      `agent ${parent.path} is ${parent.state} and cannot have new children.`,
+      {
+        path: parent.path,
+        state: parent.state,
+      },
+    );
   }
   requireSpawnLimits(tx, parent, path);
   if (admitted === null) requireQueueRoom(tx);
   if (tx.store.agentAt(tx.treeId, path) !== undefined) {
-    throw new RejectedError("AGENT_EXISTS", `an agent is already at ${path}; choose another task name or follow up.`, { path });
+    throw new RejectedError(
+      "AGENT_EXISTS",
+      `an agent is already at ${path}; choose another task name or follow up.`,
+      { path },
+    );
   }
   let child = putChild(tx, acting, parent, path, config, admitted ?? tx.id("thread"));
   const work = requestWork(tx, acting, child, input, "new_task");
@@ -102,7 +115,12 @@ function inheritHistory(
     workId: work.id,
     source: parent.threadId,
     target: child.threadId,
-    sourcePoint: { threadId: parent.threadId, runId: acting.run?.id ?? null, items: parent.items, cut: "inclusive" },
+    sourcePoint: {
+      threadId: parent.threadId,
+      runId: acting.run?.id ?? null,
+      items: parent.items,
+      cut: "inclusive",
+    },
     sourceProvider: parent.config.provider,
     targetProvider: child.config.provider,
     at: tx.now,
@@ -124,25 +142,39 @@ function inheritHistory(
     transfer = resolvePortable(pending, handoff.id, tx.now);
   }
   tx.store.putTransfer(transfer);
-  tx.emit("transfer.created", child, { workId: work.id, runId: acting.run?.id ?? null }, {
-    transferId: transfer.id,
-    type: transfer.type,
-    context: transfer.note,
-  });
+  tx.emit(
+    "transfer.created",
+    child,
+    { workId: work.id, runId: acting.run?.id ?? null },
+    {
+      transferId: transfer.id,
+      type: transfer.type,
+      context: transfer.note,
+    },
+  );
   return carries ? appendItems(tx, child, null, history.items).agent : child;
 }
 
-function parentHistory(tx: Transaction, acting: Acting, parent: AgentRecord, child: AgentRecord, turns: ForkTurns) {
+function parentHistory(
+  tx: Transaction,
+  acting: Acting,
+  parent: AgentRecord,
+  child: AgentRecord,
+  turns: ForkTurns,
+) {
   const items = tx.store.items(parent.threadId, 0, parent.items);
   const runs: RunRecord[] = [];
-  for (let after: string | null = null; ; ) {
+  for (let after: string | null = null; ;) {
     const page = tx.store.runsOf(parent.threadId, { limit: 500, after });
     runs.push(...page.rows);
     after = page.next;
     if (after === null) break;
   }
   // The step that makes the call is the newest assistant item; nothing of it goes along.
-  const call = acting.run === null ? -1 : items.findLastIndex((item) => item.kind === "assistant" && item.runId === acting.run?.id);
+  const call =
+    acting.run === null
+      ? -1
+      : items.findLastIndex((item) => item.kind === "assistant" && item.runId === acting.run?.id);
   return projectHistory({
     items,
     before: call === -1 ? parent.items : call,
@@ -157,7 +189,7 @@ function parentHistory(tx: Transaction, acting: Acting, parent: AgentRecord, chi
 
 function configsAbove(tx: Transaction, parent: AgentRecord): AgentRecord["config"][] {
   const configs: AgentRecord["config"][] = [];
-  for (let agent: AgentRecord | undefined = parent; agent !== undefined; ) {
+  for (let agent: AgentRecord | undefined = parent; agent !== undefined;) {
     configs.push(agent.config);
     agent = agent.parent === null ? undefined : tx.store.agent(agent.parent);
   }
@@ -205,13 +237,18 @@ function putChild(
     agents: tree.agents + 1,
     recentSpawns: [...tree.recentSpawns.filter((at) => at > tx.now - 60_000), tx.now],
   });
-  tx.emit("agent.spawned", child, { runId: acting.run?.id ?? null }, {
-    parent: parent.path,
-    provider: config.provider,
-    model: config.model,
-    role: config.role,
-    adjustments: config.adjustments.map((adjustment) => ({ ...adjustment })),
-  });
+  tx.emit(
+    "agent.spawned",
+    child,
+    { runId: acting.run?.id ?? null },
+    {
+      parent: parent.path,
+      provider: config.provider,
+      model: config.model,
+      role: config.role,
+      adjustments: config.adjustments.map((adjustment) => ({ ...adjustment })),
+    },
+  );
   return child;
 }
 
@@ -288,9 +325,12 @@ function startOptions(run: RunRecord | null, input: RequestInput) {
 /** The request as the executor reads it, with what the result has to satisfy. */
 function withNotes(input: RequestInput): string {
   const notes: string[] = [input.message];
-  if (typeof input.acceptance === "string" && input.acceptance !== "") notes.push(`Acceptance: ${input.acceptance}`);
+  if (typeof input.acceptance === "string" && input.acceptance !== "")
+    notes.push(`Acceptance: ${input.acceptance}`);
   if (input.outputSchema !== null && input.outputSchema !== undefined) {
-    notes.push(`Answer with JSON alone that satisfies this JSON Schema: ${JSON.stringify(input.outputSchema)}`);
+    notes.push(
+      `Answer with JSON alone that satisfies this JSON Schema: ${JSON.stringify(input.outputSchema)}`,
+    );
   }
   return notes.join("\n\n");
 }
@@ -298,7 +338,9 @@ function withNotes(input: RequestInput): string {
 /** @throws RejectedError `INVALID_ARGUMENT` for blank, oversized or malformed text (agents.md 12). */
 export function requireMessage(tx: Transaction, message: string): void {
   if (message.trim() === "") {
-    throw new RejectedError("INVALID_ARGUMENT", "message is blank; say what is wanted.", { argument: "message" });
+    throw new RejectedError("INVALID_ARGUMENT", "message is blank; say what is wanted.", {
+      argument: "message",
+    });
   }
   requireText("message", message, tx.limits.messageBytes);
 }

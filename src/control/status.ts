@@ -35,7 +35,9 @@ export function statusOf(view: StoreView, agent: AgentRecord, queue: QueuePositi
 function waitingOn(view: StoreView, agent: AgentRecord): string[] {
   return view
     .openWaitsOf(agent.threadId)
-    .flatMap((wait) => (wait.works.length === 0 ? ["mail"] : wait.works.map((id) => view.work(id)?.executorPath ?? id)));
+    .flatMap((wait) =>
+      wait.works.length === 0 ? ["mail"] : wait.works.map((id) => view.work(id)?.executorPath ?? id),
+    );
 }
 
 /** The same for the `codex` profile (agents.md 42, 43). `loaded` is residency: it shows unloaded agents as not found. */

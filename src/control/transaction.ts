@@ -117,7 +117,11 @@ export class Transaction {
   agent(id: ThreadId): AgentRecord {
     const agent = must(this.store.agent(id), "agent", id);
     if (agent.treeId !== this.treeId) {
-      throw new RejectedError("AGENT_NOT_FOUND", `agent ${id} is not in this tree; list the agents of this tree.`, { id });
+      throw new RejectedError(
+        "AGENT_NOT_FOUND",
+        `agent ${id} is not in this tree; list the agents of this tree.`,
+        { id },
+      );
     }
     return agent;
   }

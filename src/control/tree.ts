@@ -211,10 +211,15 @@ export class Tree implements PlanContext {
 
   requireOwned(): void {
     if (this.state === "owned") return;
-    if (this.state === "closing") throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; open it again.");
-    throw new RejectedError("FENCED", `tree ${this.treeId} has another owner now; reopen it before acting on it.`, {
-      treeId: this.treeId,
-    });
+    if (this.state === "closing")
+      throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; open it again.");
+    throw new RejectedError(
+      "FENCED",
+      `tree ${this.treeId} has another owner now; reopen it before acting on it.`,
+      {
+        treeId: this.treeId,
+      },
+    );
   }
 
   /** This process does not own the tree any more: abort everything, commit nothing. */
@@ -283,7 +288,7 @@ export function candidate(tx: Transaction, threadId: ThreadId): Candidate | null
   const agent = tx.agent(threadId);
   if (agent.state !== "open" || agent.hostDriven) return null;
   const runningScopes: Candidate["runningScopes"][number][] = [];
-  for (let at: AgentRecord | undefined = agent; at !== undefined && at.parent !== null; ) {
+  for (let at: AgentRecord | undefined = agent; at !== undefined && at.parent !== null;) {
     const above = tx.store.agent(at.parent);
     const limit = above?.config.budgets.running;
     if (above !== undefined && typeof limit === "number") runningScopes.push({ path: above.path, limit });

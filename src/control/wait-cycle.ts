@@ -33,7 +33,14 @@ export function breakCycles(tx: Transaction, start: WorkId): void {
   if (work === undefined || work.state !== "awaiting_children") return;
   const under = openUnder(tx.store, work).map((child) => child.id);
   // One work under it that comes back is enough: it needs them all.
-  const loop = blocked(tx.store, under, under.length, (candidate) => candidate.id === start, new Set([start]), [start]);
+  const loop = blocked(
+    tx.store,
+    under,
+    under.length,
+    (candidate) => candidate.id === start,
+    new Set([start]),
+    [start],
+  );
   const youngest = loop?.waits.reduce((a, b) => (b.startedAt >= a.startedAt ? b : a));
   if (loop !== null && youngest !== undefined) endWait(tx, youngest, "cycle", loop.names);
 }

@@ -8,7 +8,12 @@ import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
 import type { Transaction } from "./transaction.ts";
 
-export function endWait(tx: Transaction, wait: WaitRecord, end: WaitEnd, loop: readonly string[] | null = null): void {
+export function endWait(
+  tx: Transaction,
+  wait: WaitRecord,
+  end: WaitEnd,
+  loop: readonly string[] | null = null,
+): void {
   tx.store.putWait({ ...wait, end, endedAt: tx.now, loop });
   const agent = tx.agent(wait.threadId);
   tx.emit("wait.ended", agent, { runId: wait.runId }, { waitId: wait.id, end });
@@ -24,7 +29,10 @@ export function endWaitsForMail(tx: Transaction, recipient: AgentRecord, mail: M
   }
 }
 
-export function endForMail(wait: Pick<WaitRecord, "sinceSeq" | "works" | "agents">, mail: MailRecord): WaitEnd | null {
+export function endForMail(
+  wait: Pick<WaitRecord, "sinceSeq" | "works" | "agents">,
+  mail: MailRecord,
+): WaitEnd | null {
   if (mail.seq <= wait.sinceSeq) return null;
   const input = mail.authority === "user";
   if (wait.works.length === 0) return input ? "new_input" : "activity";

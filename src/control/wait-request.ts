@@ -35,22 +35,33 @@ export function resolveWait(
     agents.push(agent.threadId);
     const asked = from.threadId === null ? [] : view.openWorksAskedBy(from.threadId);
     const open = asked.filter((work) => work.executor === agent.threadId);
-    const latest = open.length > 0 ? open : [view.latestWork(agent.threadId, from.threadId ?? undefined) ?? view.latestWork(agent.threadId)];
+    const latest =
+      open.length > 0
+        ? open
+        : [view.latestWork(agent.threadId, from.threadId ?? undefined) ?? view.latestWork(agent.threadId)];
     for (const work of latest) if (work !== undefined) works.add(work.id);
     if (latest[0] === undefined) {
-      throw new RejectedError("INVALID_ARGUMENT", `${agent.path} has no work to wait for; give it a task first.`, {
-        argument: "targets",
-        value: agent.path,
-      });
+      throw new RejectedError(
+        "INVALID_ARGUMENT",
+        `${agent.path} has no work to wait for; give it a task first.`,
+        {
+          argument: "targets",
+          value: agent.path,
+        },
+      );
     }
   }
   for (const id of input.works ?? []) {
     const work = isWorkId(id) ? view.work(id) : undefined;
     if (work === undefined || work.treeId !== tree) {
-      throw new RejectedError("INVALID_ARGUMENT", `no work ${id} is in this tree; use an id that a tool returned.`, {
-        argument: "works",
-        value: id,
-      });
+      throw new RejectedError(
+        "INVALID_ARGUMENT",
+        `no work ${id} is in this tree; use an id that a tool returned.`,
+        {
+          argument: "works",
+          value: id,
+        },
+      );
     }
     works.add(work.id);
   }
@@ -61,23 +72,34 @@ function needOf(mode: WaitInput["mode"], works: number): number {
   if (mode === undefined || mode === "all") return works;
   if (mode === "any") return Math.min(1, works);
   if (!Number.isInteger(mode) || mode < 1 || mode > works) {
-    throw new RejectedError("INVALID_ARGUMENT", `mode ${mode} is out of range: ${works} works are waited for.`, {
-      argument: "mode",
-      value: mode,
-    });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `mode ${mode} is out of range: ${works} works are waited for.`,
+      {
+        argument: "mode",
+        value: mode,
+      },
+    );
   }
   return mode;
 }
 
 /** Below the minimum it is raised, above the maximum refused. */
-export function judgeTimeout(limits: Limits, asked: number | undefined): { timeoutMs: number; clampedToMs: number | null } {
+export function judgeTimeout(
+  limits: Limits,
+  asked: number | undefined,
+): { timeoutMs: number; clampedToMs: number | null } {
   const timeoutMs = asked ?? limits.waitDefaultMs;
   if (timeoutMs > limits.waitMaximumMs) {
-    throw new RejectedError("INVALID_ARGUMENT", `timeout_ms ${timeoutMs} is above the maximum of ${limits.waitMaximumMs}; wait again instead.`, {
-      argument: "timeout_ms",
-      value: timeoutMs,
-      limit: limits.waitMaximumMs,
-    });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `timeout_ms ${timeoutMs} is above the maximum of ${limits.waitMaximumMs}; wait again instead.`,
+      {
+        argument: "timeout_ms",
+        value: timeoutMs,
+        limit: limits.waitMaximumMs,
+      },
+    );
   }
   if (timeoutMs >= limits.waitMinimumMs) return { timeoutMs, clampedToMs: null };
   return { timeoutMs: limits.waitMinimumMs, clampedToMs: asked === undefined ? null : limits.waitMinimumMs };

@@ -62,15 +62,24 @@ export function openWait(tx: Transaction, runId: RunId, request: WaitRequest): W
   const end = endAtOnce(tx, agent, wait, request.timeoutMs);
   const stored: WaitRecord = end === null ? wait : { ...wait, end, endedAt: tx.now };
   tx.store.putWait(stored);
-  tx.emit("wait.started", agent, { runId }, { waitId: wait.id, works: [...wait.works], need: wait.need, end });
+  tx.emit(
+    "wait.started",
+    agent,
+    { runId },
+    { waitId: wait.id, works: [...wait.works], need: wait.need, end },
+  );
   tx.effects.deadlines = true;
   return stored;
 }
 
 export function waitCycle(loop: readonly string[]): RejectedError {
-  return new RejectedError("WAIT_CYCLE", `this wait could never end: ${loop.join(" → ")}. Answer or do something else first.`, {
-    loop: [...loop],
-  });
+  return new RejectedError(
+    "WAIT_CYCLE",
+    `this wait could never end: ${loop.join(" → ")}. Answer or do something else first.`,
+    {
+      loop: [...loop],
+    },
+  );
 }
 
 /** Unread mail counts as new for a wait that starts now: only what this run has taken in was seen. */
@@ -101,11 +110,18 @@ export interface Collected {
 }
 
 /** Ended waits of a run as tool outputs. Binds the results that they hand out. */
-export function collectWaits(tx: Transaction, runId: RunId, step: number, callIds: ReadonlySet<string>): Collected[] {
+export function collectWaits(
+  tx: Transaction,
+  runId: RunId,
+  step: number,
+  callIds: ReadonlySet<string>,
+): Collected[] {
   const collected: Collected[] = [];
   for (const wait of tx.store.waitsOfRun(runId)) {
     if (wait.end === null || wait.step !== step || !callIds.has(wait.callId)) continue;
-    collected.push(tx.profile.richWait && wait.works.length > 0 ? collectJoin(tx, wait) : collectSummary(tx, wait));
+    collected.push(
+      tx.profile.richWait && wait.works.length > 0 ? collectJoin(tx, wait) : collectSummary(tx, wait),
+    );
   }
   return collected;
 }
@@ -124,7 +140,11 @@ function collectSummary(tx: Transaction, wait: WaitRecord): Collected {
   return {
     waitId: wait.id,
     callId: wait.callId,
-    output: { message: `${words}${clamped}`, timed_out: timedOut, ...(still === null ? {} : { still_running: still }) },
+    output: {
+      message: `${words}${clamped}`,
+      timed_out: timedOut,
+      ...(still === null ? {} : { still_running: still }),
+    },
     isError: false,
     mailIds: [],
     elapsedMs: (wait.endedAt ?? tx.now) - wait.startedAt,
@@ -200,7 +220,12 @@ export function resultLine(tx: Transaction, work: WorkRecord): Json {
 
 function openLine(tx: Transaction, work: WorkRecord): Json {
   const agent = tx.agent(work.executor);
-  return { work_id: work.id, agent: work.executorPath, state: work.state, last_active_ms_ago: tx.now - agent.lastActiveAt };
+  return {
+    work_id: work.id,
+    agent: work.executorPath,
+    state: work.state,
+    last_active_ms_ago: tx.now - agent.lastActiveAt,
+  };
 }
 
 /** What a wait that ran out of time can still say (WAI-6). */

@@ -5,7 +5,11 @@
 const NO_TOPICS: ReadonlySet<string> = new Set();
 
 export class Watchers {
-  readonly #waiting = new Set<{ readonly topic: string | null; readonly look: () => void; readonly fail: (reason: Error) => void }>();
+  readonly #waiting = new Set<{
+    readonly topic: string | null;
+    readonly look: () => void;
+    readonly fail: (reason: Error) => void;
+  }>();
   #failed: Error | null = null;
 
   get size(): number {
@@ -30,7 +34,11 @@ export class Watchers {
    * ended, an agent that got mail) only after those that name it.
    * @throws the signal's reason, or what the tree was lost or closed with.
    */
-  until<T>(check: () => Promise<T | undefined>, signal?: AbortSignal, topic: string | null = null): Promise<T> {
+  until<T>(
+    check: () => Promise<T | undefined>,
+    signal?: AbortSignal,
+    topic: string | null = null,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       let looking = false;
       let again = false;

@@ -24,12 +24,15 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   if (agent.state !== "open") say(`It is ${agent.state}; it takes no mail and never runs again.`);
   if (run !== undefined) {
     const served = run.serves.length === 0 ? "no open work" : run.serves.join(", ");
-    say(`Run ${run.id} (number ${run.ordinal}) is ${run.status} since ${iso(run.acceptedAt ?? run.reservedAt)} and serves ${served}.`);
+    say(
+      `Run ${run.id} (number ${run.ordinal}) is ${run.status} since ${iso(run.acceptedAt ?? run.reservedAt)} and serves ${served}.`,
+    );
     for (const wait of view.openWaitsOf(agent.threadId)) {
       const on = wait.works.length === 0 ? "any mail" : `${wait.need} of ${wait.works.join(", ")}`;
       say(`It waits for ${on} until ${iso(wait.deadlineAt)}; its permit is lent meanwhile.`);
     }
-    for (const request of view.openRequestsOf(agent.threadId)) say(`It waits for an answer to ${request.kind} ${request.id}: ${request.text}`);
+    for (const request of view.openRequestsOf(agent.threadId))
+      say(`It waits for an answer to ${request.kind} ${request.id}: ${request.text}`);
   } else if (mailbox.triggers > 0) {
     const position = live.position(agent.threadId);
     say(
@@ -40,10 +43,12 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   } else if (mailbox.unread > 0) {
     say(`${mailbox.unread} unread messages are queue-only: they wait for the next run and start none.`);
   }
-  if (mailbox.oldestUnreadAt !== null) say(`The oldest unread message came at ${iso(mailbox.oldestUnreadAt)}.`);
+  if (mailbox.oldestUnreadAt !== null)
+    say(`The oldest unread message came at ${iso(mailbox.oldestUnreadAt)}.`);
   say(residency(agent, live, mailbox, run !== undefined));
   for (const { work, executor } of owes(view, agent, live)) {
-    const to = work.replyTo?.path ?? (work.requester.kind === "user" ? work.requester.name : work.requester.path);
+    const to =
+      work.replyTo?.path ?? (work.requester.kind === "user" ? work.requester.name : work.requester.path);
     const under = work.state === "awaiting_children" ? `, waits for ${work.openUnder} under it` : "";
     say(`It owes ${work.id} (${work.state}${under}) to ${to}; executor ${executor}.`);
   }
@@ -52,16 +57,26 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   }
   const tree = view.tree(agent.treeId);
   for (const spent of tree?.exhausted ?? []) {
-    if (agent.path === spent.path || agent.path.startsWith(`${spent.path}/`)) say(`The ${spent.budget} budget of ${spent.path} is spent; raise it.`);
+    if (agent.path === spent.path || agent.path.startsWith(`${spent.path}/`))
+      say(`The ${spent.budget} budget of ${spent.path} is spent; raise it.`);
   }
   reasons.push(...fromLog(view, agent));
-  if (agent.lastOutcome !== null) say(`Last outcome: ${agent.lastOutcome.status} (${agent.lastOutcome.reason ?? "-"}) at ${iso(agent.lastOutcome.at)}.`);
+  if (agent.lastOutcome !== null)
+    say(
+      `Last outcome: ${agent.lastOutcome.status} (${agent.lastOutcome.reason ?? "-"}) at ${iso(agent.lastOutcome.at)}.`,
+    );
   return { path: agent.path, status: status.kind, reasons };
 }
 
-function residency(agent: AgentRecord, live: Live, mailbox: { readonly triggers: number }, running: boolean): string {
+function residency(
+  agent: AgentRecord,
+  live: Live,
+  mailbox: { readonly triggers: number },
+  running: boolean,
+): string {
   if (!live.loaded(agent.threadId)) return "It is not resident; it is loaded when it has something to do.";
-  if (running) return "It is resident and cannot be unloaded: its run is not settled, or waits in a way that can be parked.";
+  if (running)
+    return "It is resident and cannot be unloaded: its run is not settled, or waits in a way that can be parked.";
   if (mailbox.triggers > 0) return "It is resident and cannot be unloaded: trigger-turn mail is pending.";
   return "It is resident and may be unloaded when room is wanted.";
 }
@@ -70,7 +85,13 @@ function residency(agent: AgentRecord, live: Live, mailbox: { readonly triggers:
 function fromLog(view: StoreView, agent: AgentRecord): string[] {
   const last = view.lastEvent(agent.treeId);
   const events = view.events(agent.treeId, Math.max(0, last - LOOK_BACK), LOOK_BACK);
-  const told = ["agent.blocked", "agent.load_failed", "mail.dead_lettered", "mail.redirected", "run.retrying"];
+  const told = [
+    "agent.blocked",
+    "agent.load_failed",
+    "mail.dead_lettered",
+    "mail.redirected",
+    "run.retrying",
+  ];
   return events
     .filter((event) => event.threadId === agent.threadId && told.includes(event.type))
     .slice(-5)

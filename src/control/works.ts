@@ -40,7 +40,11 @@ export interface WorkRequest {
  * Makes a queued work and reserves room for its result. The caller delivers the request mail with `workId`.
  * @throws RejectedError `CAUSAL_LIMIT`, `MAILBOX_FULL`.
  */
-export function createWork(tx: Transaction, request: WorkRequest, requestMailId: WorkRecord["requestMailId"]): WorkRecord {
+export function createWork(
+  tx: Transaction,
+  request: WorkRequest,
+  requestMailId: WorkRecord["requestMailId"],
+): WorkRecord {
   const parents = request.origin === null ? [] : request.origin.serves;
   const parentWorks = parents.map((id) => must(tx.store.work(id), "work", id));
   const chain = 1 + (request.origin?.chain ?? 0);
@@ -96,10 +100,15 @@ export function createWork(tx: Transaction, request: WorkRequest, requestMailId:
   };
   tx.store.putWork(work);
   for (const id of holds) addOpenUnder(tx, id, 1);
-  tx.emit("work.queued", request.executor, { workId: work.id, runId: work.originRunId }, {
-    requester: request.requester.kind === "agent" ? request.requester.path : request.requester.name,
-    detached,
-  });
+  tx.emit(
+    "work.queued",
+    request.executor,
+    { workId: work.id, runId: work.originRunId },
+    {
+      requester: request.requester.kind === "agent" ? request.requester.path : request.requester.name,
+      detached,
+    },
+  );
   return work;
 }
 
@@ -152,13 +161,18 @@ export function endWork(tx: Transaction, id: WorkId, ending: Ending): WorkRecord
   tx.store.putWork(ended);
   // Nothing is owed to an agent: who holds this work need not wait for a delivery.
   if (!ended.resultPending) releaseHolds(tx, ended);
-  tx.emit("work.ended", executor, { workId: id, runId: outcome.runId }, {
-    ending: ending.ending,
-    ...(outcome.error === null ? {} : { error: outcome.error }),
-    shared: outcome.shared,
-    tokens: outcome.usage.subtree.inputTokens + outcome.usage.subtree.outputTokens,
-    cost: outcome.usage.subtree.cost,
-  });
+  tx.emit(
+    "work.ended",
+    executor,
+    { workId: id, runId: outcome.runId },
+    {
+      ending: ending.ending,
+      ...(outcome.error === null ? {} : { error: outcome.error }),
+      shared: outcome.shared,
+      tokens: outcome.usage.subtree.inputTokens + outcome.usage.subtree.outputTokens,
+      cost: outcome.usage.subtree.cost,
+    },
+  );
   completedActivity(tx, ended);
   tx.effects.worksEnded.push(id);
   endWaitsOnWork(tx, id);
@@ -188,7 +202,12 @@ function letGoOfChildren(tx: Transaction, work: WorkRecord, ending: Ending): voi
     tx.store.putWork({ ...child, holds: child.holds.filter((id) => id !== work.id) });
     addOpenUnder(tx, work.id, -1);
     if (child.state !== "ended") {
-      tx.emit("work.detached", tx.agent(child.executor), { workId: child.id }, { from: work.id, ending: ending.ending });
+      tx.emit(
+        "work.detached",
+        tx.agent(child.executor),
+        { workId: child.id },
+        { from: work.id, ending: ending.ending },
+      );
     }
   }
 }

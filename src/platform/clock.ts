@@ -47,10 +47,14 @@ export function delay(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
       timer.cancel();
       reject(signal!.reason as Error);
     };
-    const timer = clock.setTimer(ms, () => {
-      signal?.removeEventListener("abort", onAbort);
-      resolve();
-    }, { keepAlive: true });
+    const timer = clock.setTimer(
+      ms,
+      () => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      },
+      { keepAlive: true },
+    );
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }

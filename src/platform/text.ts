@@ -8,7 +8,9 @@ export function byteLength(text: string): number {
 /** @throws RejectedError `INVALID_ARGUMENT` for lone surrogates and for text over the limit. */
 export function requireText(argument: string, text: string, maximumBytes: number): string {
   if (!text.isWellFormed()) {
-    throw new RejectedError("INVALID_ARGUMENT", `${argument} is not well-formed Unicode; send valid text.`, { argument });
+    throw new RejectedError("INVALID_ARGUMENT", `${argument} is not well-formed Unicode; send valid text.`, {
+      argument,
+    });
   }
   const bytes = byteLength(text);
   if (bytes > maximumBytes) {

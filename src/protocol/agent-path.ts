@@ -13,9 +13,11 @@ export function parseTaskName(name: string): string {
   const refuse = (reason: string): never => {
     throw new RejectedError("INVALID_ARGUMENT", reason, { argument: "task_name", value: clip(name) });
   };
-  if (name === "") refuse("task_name is empty; use lowercase letters, digits and underscores, such as `review_api`.");
+  if (name === "")
+    refuse("task_name is empty; use lowercase letters, digits and underscores, such as `review_api`.");
   if (name === "root") refuse("task_name `root` is reserved for the root agent; choose another name.");
-  if (name === "." || name === "..") refuse(`task_name \`${name}\` is reserved; paths have no relative steps.`);
+  if (name === "." || name === "..")
+    refuse(`task_name \`${name}\` is reserved; paths have no relative steps.`);
   if (name.includes("/")) refuse("task_name must be one segment and may not contain `/`.");
   if (!SEGMENT.test(name)) refuse("task_name may only hold lowercase letters, digits and underscores.");
   return name;
@@ -65,7 +67,8 @@ export function resolveReference(caller: AgentPath, reference: string): AgentPat
   if (absolute && segments[0] !== "root") refuse("an absolute target must start with `/root`.");
   const rest = absolute ? segments.slice(1) : segments;
   for (const segment of rest) {
-    if (segment === "." || segment === "..") refuse("a target has no relative steps; `.` and `..` are not paths.");
+    if (segment === "." || segment === "..")
+      refuse("a target has no relative steps; `.` and `..` are not paths.");
     if (segment === "root") refuse("`root` is reserved; the root agent is `/root`.");
     if (!SEGMENT.test(segment)) {
       refuse("a target may only hold lowercase letters, digits and underscores between its `/`.");

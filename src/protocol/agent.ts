@@ -32,7 +32,11 @@ export interface AgentConfig {
   readonly pinPendingMail: boolean;
   readonly policyHash: string;
   /** What was asked for and not granted, so that *effective* is honest (POL-2). */
-  readonly adjustments: readonly { readonly field: string; readonly asked: string; readonly effect: "clipped" | "ignored" }[];
+  readonly adjustments: readonly {
+    readonly field: string;
+    readonly asked: string;
+    readonly effect: "clipped" | "ignored";
+  }[];
 }
 
 export type ThreadState = "open" | "closed" | "archived";
@@ -91,7 +95,10 @@ export interface TreeRecord {
   readonly recentSpawns: readonly number[];
   readonly recentRuns: readonly number[];
   /** Scopes whose budget was spent and announced: path and the budget's name (BUD-2). */
-  readonly exhausted: readonly { readonly path: AgentPath; readonly budget: "tokens" | "money" | "wallClock" }[];
+  readonly exhausted: readonly {
+    readonly path: AgentPath;
+    readonly budget: "tokens" | "money" | "wallClock";
+  }[];
   /** The tree's inbox: results that no living agent could take (WRK-6). */
   readonly inbox: number;
 }

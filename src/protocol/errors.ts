@@ -25,19 +25,31 @@ const interrupted = (meaning: string) => ({ family: "interrupted", retryable: fa
 const invariant = (meaning: string) => ({ family: "invariant", retryable: false, meaning }) as const;
 
 export const ERROR_TABLE = {
-  INVALID_ARGUMENT: rejected("An argument is missing, of the wrong type, or out of range; the text names it."),
-  AGENT_NOT_FOUND: rejected("No agent has this path or id in this tree; list the agents and use a path from there."),
-  AGENT_EXISTS: rejected("The path is taken for the life of the tree; choose another task name or follow up."),
+  INVALID_ARGUMENT: rejected(
+    "An argument is missing, of the wrong type, or out of range; the text names it.",
+  ),
+  AGENT_NOT_FOUND: rejected(
+    "No agent has this path or id in this tree; list the agents and use a path from there.",
+  ),
+  AGENT_EXISTS: rejected(
+    "The path is taken for the life of the tree; choose another task name or follow up.",
+  ),
   AGENT_CLOSED: rejected("The agent is closed and takes no mail; its last outcome is in the details."),
   AGENT_LIMIT_REACHED: later("No agent can be started or loaded now; wait for a result or close an agent."),
   QUEUE_FULL: later("Too many agents already wait to run; wait for results before asking for more."),
   MAILBOX_FULL: later("The mailbox has no room; wait until its owner has read, then send again."),
   BUDGET_EXHAUSTED: rejected("The budget is spent; raise it or finish with what there is."),
-  LIMIT_REACHED: later("A limit of the tree is reached; the details name it, its value and what would free it."),
-  CAUSAL_LIMIT: rejected("The chain of requests behind this one is too long; answer instead of asking further."),
+  LIMIT_REACHED: later(
+    "A limit of the tree is reached; the details name it, its value and what would free it.",
+  ),
+  CAUSAL_LIMIT: rejected(
+    "The chain of requests behind this one is too long; answer instead of asking further.",
+  ),
   WAIT_CYCLE: rejected("This wait could never end, because it waits on itself; the loop is in the details."),
   LOAD_FAILED: rejected("The agent could not be loaded; the reason is in the details."),
-  NOT_OWNER: later("Another process owns this tree; send the command through it, or wait until its lease has run out."),
+  NOT_OWNER: later(
+    "Another process owns this tree; send the command through it, or wait until its lease has run out.",
+  ),
   FENCED: rejected("This process has lost the tree to another owner; reopen the tree before acting on it."),
   STORE_BUSY: transient("The store is locked by another connection; try again."),
   STORE_FULL: transient("The store has no space; free some and try again."),
@@ -45,23 +57,37 @@ export const ERROR_TABLE = {
   STORE_CORRUPT: rejected("The file is not a database of Coppice, or it is damaged; restore it from a copy."),
   STORE_VERSION: rejected("The store was written by a newer version; update Coppice or use another store."),
   TOKEN_INVALID: rejected("The token is unknown or no longer valid; use the one minted for this agent."),
-  PROVIDER_NOT_CONFIGURED: rejected("The agent's provider is not among those given to the runtime; add it by name."),
-  TOOL_NOT_CONFIGURED: rejected("A tool of the agent is not among those given to the runtime; add it by name."),
+  PROVIDER_NOT_CONFIGURED: rejected(
+    "The agent's provider is not among those given to the runtime; add it by name.",
+  ),
+  TOOL_NOT_CONFIGURED: rejected(
+    "A tool of the agent is not among those given to the runtime; add it by name.",
+  ),
   PROVIDER_REFUSED: rejected("The provider refused the request and will refuse it again; read its text."),
-  PROVIDER_OVERLOADED: transient("The provider is overloaded or limits the rate; try again after the time it names."),
+  PROVIDER_OVERLOADED: transient(
+    "The provider is overloaded or limits the rate; try again after the time it names.",
+  ),
   PROVIDER_UNREACHABLE: transient("The provider could not be reached, or it cut the connection; try again."),
   PROVIDER_STALLED: transient("The provider stopped answering; try again."),
-  PROVIDER_PROTOCOL: rejected("The provider's answer does not follow its protocol; the details hold what came."),
-  MODEL_UNSUPPORTED: rejected("The model does not implement specification v4 of the AI SDK; update its package."),
+  PROVIDER_PROTOCOL: rejected(
+    "The provider's answer does not follow its protocol; the details hold what came.",
+  ),
+  MODEL_UNSUPPORTED: rejected(
+    "The model does not implement specification v4 of the AI SDK; update its package.",
+  ),
   THREAD_BUSY: later("A run, an open work or trigger-turn mail is there; wait, queue, or steer."),
   COMMAND_ID_CONFLICT: rejected("The idempotency key was used before with other arguments; use a new key."),
-  AUTHORITY_ESCALATION_DENIED: rejected("The request is wider than the caller's own authority; ask for less."),
+  AUTHORITY_ESCALATION_DENIED: rejected(
+    "The request is wider than the caller's own authority; ask for less.",
+  ),
   SUBAGENT_PARENT_NOT_ACTIVE: rejected("An agent can only ask for work while it runs."),
   REQUEST_NOT_RESUMABLE: rejected("The question or approval is no longer open; nothing was answered."),
   RUN_INTERRUPTED: interrupted("The run was interrupted on purpose."),
   RUNTIME_CLOSED: interrupted("The runtime is closed; open it again."),
   SCRIPT_EXHAUSTED: rejected("A scripted agent was asked for a step its script does not have; add the step."),
-  ILLEGAL_TRANSITION: invariant("A state change that the lifecycle does not know; this is a bug of the runtime."),
+  ILLEGAL_TRANSITION: invariant(
+    "A state change that the lifecycle does not know; this is a bug of the runtime.",
+  ),
   INVARIANT_BROKEN: invariant("A promise of the runtime does not hold; this is a bug, please report it."),
 } as const satisfies Record<string, ErrorEntry>;
 

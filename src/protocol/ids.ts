@@ -2,8 +2,6 @@
  * Identifiers: a prefix that names the kind, then 21 characters of a 62-letter alphabet. They are minted by
  * `platform/ids` and never parsed for meaning; the prefix is there for people and for early refusal of a foreign id.
  */
-import { z } from "zod";
-
 export type ThreadId = `thread_${string}`;
 /** A tree is named by its root's thread. */
 export type TreeId = ThreadId;
@@ -34,17 +32,6 @@ export const ID_PREFIXES = [
   "tok",
 ] as const;
 export type IdPrefix = (typeof ID_PREFIXES)[number];
-
-const idOf = <P extends IdPrefix>(prefix: P) =>
-  z
-    .string()
-    .regex(new RegExp(`^${prefix}_[A-Za-z0-9]{21}$`))
-    .transform((value) => value as `${P}_${string}`);
-
-export const threadIdSchema = idOf("thread");
-export const workIdSchema = idOf("wrk");
-export const artifactIdSchema = idOf("art");
-export const requestIdSchema = idOf("req");
 
 export function isThreadId(value: string): value is ThreadId {
   return /^thread_[A-Za-z0-9]{21}$/.test(value);

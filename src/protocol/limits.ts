@@ -28,15 +28,22 @@ export const limitsSchema = z.strictObject({
   treeWallClockMs: bounded.default(24 * HOUR).describe("wall clock of a tree"),
   tokensPerTree: bounded.default(20_000_000).describe("tokens a tree"),
   moneyPerTree: z.number().min(0).nullable().default(50).describe("USD a tree, where prices are known"),
-  interruptGraceMs: count.default(5 * SECOND).describe("grace after an interrupt before a provider is cut off"),
+  interruptGraceMs: count
+    .default(5 * SECOND)
+    .describe("grace after an interrupt before a provider is cut off"),
   closeDeadlineMs: count.default(30 * SECOND).describe("deadline of a close before force"),
   mailboxMessages: size.default(1000).describe("unread messages a mailbox"),
   mailboxBytes: size.default(4 * MIB).describe("unread bytes a mailbox"),
   mailInlineBytes: size.default(64 * KIB).describe("payload above which mail becomes an artifact"),
   artifactHeadBytes: size.default(4 * KIB).describe("head of an artifact kept in the mail"),
   artifactTailBytes: size.default(2 * KIB).describe("tail of an artifact kept in the mail"),
-  resultReservationBytes: size.default(8 * KIB).describe("room an open work reserves in the mailbox of its `replyTo`"),
-  mailPerRequestBytes: size.nullable().default(null).describe("mail a request (default a quarter of the context window)"),
+  resultReservationBytes: size
+    .default(8 * KIB)
+    .describe("room an open work reserves in the mailbox of its `replyTo`"),
+  mailPerRequestBytes: size
+    .nullable()
+    .default(null)
+    .describe("mail a request (default a quarter of the context window)"),
   messageBytes: size.default(16 * MIB).describe("largest message that is taken at all"),
   retries: count.default(4).describe("retries of a provider request"),
   schemaRepairs: count.default(1).describe("repair attempts for a declared output schema"),
@@ -48,7 +55,9 @@ export const limitsSchema = z.strictObject({
   transportWaitMs: size.default(45 * SECOND).describe("longest wait through a transport with a short limit"),
   leaseMs: size.default(10 * SECOND).describe("lease on a tree"),
   leaseRenewMs: size.default(2 * SECOND).describe("renewal of the lease"),
-  leaseGiveUpMs: size.default(6 * SECOND).describe("an owner without a renewal for this long stops by itself"),
+  leaseGiveUpMs: size
+    .default(6 * SECOND)
+    .describe("an owner without a renewal for this long stops by itself"),
   pollMs: size.default(100).describe("how often an owner looks for mail and commands of other processes"),
 });
 

@@ -52,7 +52,10 @@ export type StepEvent =
   /** A part that is whole; what `text` and `reasoning` streamed is its preview. */
   | { readonly type: "part"; readonly part: AssistantPart }
   | { readonly type: "usage"; readonly usage: StepUsage }
-  | { readonly type: "finish"; readonly reason: "stop" | "tool_calls" | "length" | "content_filter" | "other" };
+  | {
+      readonly type: "finish";
+      readonly reason: "stop" | "tool_calls" | "length" | "content_filter" | "other";
+    };
 
 /** Characters of a question's id come from the runtime's ids, which the scripted provider is given. */
 export type MintRequestId = () => RequestId;

@@ -96,7 +96,8 @@ export function openCalls(items: readonly TranscriptItem[]): Extract<AssistantPa
     if (item.kind === "tool_result") closed.add(item.callId);
     if (item.kind === "assistant") {
       return item.parts.filter(
-        (part): part is Extract<AssistantPart, { callId: string }> => "callId" in part && !closed.has(part.callId),
+        (part): part is Extract<AssistantPart, { callId: string }> =>
+          "callId" in part && !closed.has(part.callId),
       );
     }
   }

@@ -29,7 +29,11 @@ export type Requester =
   | { readonly kind: "agent"; readonly threadId: ThreadId; readonly path: AgentPath }
   | { readonly kind: "user"; readonly name: "user" | "cli" | "library" };
 
-export type ReplyTo = { readonly kind: "agent"; readonly threadId: ThreadId; readonly path: AgentPath } | null;
+export type ReplyTo = {
+  readonly kind: "agent";
+  readonly threadId: ThreadId;
+  readonly path: AgentPath;
+} | null;
 
 export interface WorkOutcome {
   readonly ending: WorkEnding;

@@ -43,5 +43,9 @@ export interface ProviderAdapter {
   readonly defaultModel: string | null;
   /** Models by name, or null when any name is taken. */
   models(): Readonly<Record<string, ModelInfo>> | null;
-  openSession(input: { readonly threadId: string; readonly path: string; readonly model: string | null }): Promise<ProviderSession>;
+  openSession(input: {
+    readonly threadId: string;
+    readonly path: string;
+    readonly model: string | null;
+  }): Promise<ProviderSession>;
 }

@@ -69,19 +69,48 @@ export class Agent {
   }
 
   /** Makes a child of this agent and gives it its first task. Inherits nothing of the history unless `forkTurns` says so. */
-  async spawn(taskName: string, message: string, options: SpawnOptions = {}): Promise<{ readonly agent: Agent; readonly work: Work }> {
-    const { key, model, effort, role, provider, tools, effects, budgets, workspace, instructions, onLostRun, ...rest } = options;
+  async spawn(
+    taskName: string,
+    message: string,
+    options: SpawnOptions = {},
+  ): Promise<{ readonly agent: Agent; readonly work: Work }> {
+    const {
+      key,
+      model,
+      effort,
+      role,
+      provider,
+      tools,
+      effects,
+      budgets,
+      workspace,
+      instructions,
+      onLostRun,
+      ...rest
+    } = options;
     const asked = Object.fromEntries(
-      Object.entries({ model, effort, role, provider, tools, effects, budgets, workspace, instructions, onLostRun }).filter(
-        ([, value]) => value !== undefined,
-      ),
+      Object.entries({
+        model,
+        effort,
+        role,
+        provider,
+        tools,
+        effects,
+        budgets,
+        workspace,
+        instructions,
+        onLostRun,
+      }).filter(([, value]) => value !== undefined),
     );
     const receipt = await this.#control.spawn(
       USER,
       { forkTurns: "none", ...rest, parent: this.threadId, taskName, message, asked },
       { key },
     );
-    return { agent: new Agent(this.#control, receipt.threadId, receipt.path), work: new Work(this.#control, receipt.workId) };
+    return {
+      agent: new Agent(this.#control, receipt.threadId, receipt.path),
+      work: new Work(this.#control, receipt.workId),
+    };
   }
 
   interrupt(options: InterruptInput & { readonly key?: string } = {}): Promise<readonly Touched[]> {
@@ -115,12 +144,20 @@ export class Agent {
     return this.#control.read((view) => view.items(this.threadId, from, limit));
   }
 
-  mail(page: { readonly after?: string | null; readonly limit?: number } = {}): Promise<{ readonly rows: readonly MailRecord[]; readonly next: string | null }> {
-    return this.#control.read((view) => view.mailOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }));
+  mail(
+    page: { readonly after?: string | null; readonly limit?: number } = {},
+  ): Promise<{ readonly rows: readonly MailRecord[]; readonly next: string | null }> {
+    return this.#control.read((view) =>
+      view.mailOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }),
+    );
   }
 
-  runs(page: { readonly after?: string | null; readonly limit?: number } = {}): Promise<{ readonly rows: readonly RunRecord[]; readonly next: string | null }> {
-    return this.#control.read((view) => view.runsOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }));
+  runs(
+    page: { readonly after?: string | null; readonly limit?: number } = {},
+  ): Promise<{ readonly rows: readonly RunRecord[]; readonly next: string | null }> {
+    return this.#control.read((view) =>
+      view.runsOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }),
+    );
   }
 
   /** Works that others owe to it. */

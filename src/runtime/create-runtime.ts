@@ -77,7 +77,13 @@ class OwnRuntime implements Runtime {
     const providers = options.providers ?? {};
     const tools = options.tools ?? [];
     const roles = options.roles ?? loadRoles([], tools);
-    this.#sources = { providers, tools, roles, subagents: options.subagents ?? {}, prices: options.prices ?? {} };
+    this.#sources = {
+      providers,
+      tools,
+      roles,
+      subagents: options.subagents ?? {},
+      prices: options.prices ?? {},
+    };
     const backOffs = new Map<string, BackOff>();
     this.#shared = {
       store: this.store,
@@ -89,7 +95,11 @@ class OwnRuntime implements Runtime {
       redact: createRedactor(options.secrets ?? []),
       prices: options.prices ?? {},
       inspect: options.inspect,
-      toolHost: createToolHost({ tools, control: (treeId) => this.#control(treeId), redact: createRedactor(options.secrets ?? []) }),
+      toolHost: createToolHost({
+        tools,
+        control: (treeId) => this.#control(treeId),
+        redact: createRedactor(options.secrets ?? []),
+      }),
       adapter: (name) => providers[name],
       backOff: (name) => {
         let backOff = backOffs.get(name);
@@ -101,7 +111,14 @@ class OwnRuntime implements Runtime {
       },
       hasTool: (name) => tools.some((tool) => tool.name === name),
       resolveConfig: configResolver(this.#sources),
-      withinCeiling: (config, above) => ({ ...config, ...withinCeiling(config, above.map((one) => one.effects), tools) }),
+      withinCeiling: (config, above) => ({
+        ...config,
+        ...withinCeiling(
+          config,
+          above.map((one) => one.effects),
+          tools,
+        ),
+      }),
       workspaceExists: folderExists,
     };
   }
@@ -109,13 +126,18 @@ class OwnRuntime implements Runtime {
   #pump = (): void => this.#admission.pump();
 
   async openTree(options: TreeOptions = {}): Promise<TreeHandle> {
-    if (this.#closed) throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
+    if (this.#closed)
+      throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
     checkTreeOptions(options);
     const known = options.id === undefined ? undefined : this.#trees.get(requireTreeId(options.id));
     if (known !== undefined && known.tree.state === "owned") return known.handle;
     const treeId = options.id === undefined ? this.#shared.ids.mint("thread") : requireTreeId(options.id);
     if (options.id !== undefined && (await this.store.read((view) => view.tree(treeId))) === undefined) {
-      throw new RejectedError("INVALID_ARGUMENT", `no tree ${options.id} is in ${this.store.name}; list the trees there.`, { id: options.id });
+      throw new RejectedError(
+        "INVALID_ARGUMENT",
+        `no tree ${options.id} is in ${this.store.name}; list the trees there.`,
+        { id: options.id },
+      );
     }
     const identity = this.#options.identity ?? ownIdentity();
     const lease = await this.store.claim({
@@ -140,14 +162,21 @@ class OwnRuntime implements Runtime {
 
   #treeDefaults(options: TreeOptions): { readonly limits: Limits; readonly profile: Profile } {
     const profile = PROFILES[options.profile ?? this.#options.profile ?? "default"];
-    const limits = limitsSchema.parse({ running: profile.running, ...this.#options.limits, ...options.limits });
+    const limits = limitsSchema.parse({
+      running: profile.running,
+      ...this.#options.limits,
+      ...options.limits,
+    });
     return { limits, profile };
   }
 
   async #adopt(treeId: TreeId, lease: Lease, options: TreeOptions): Promise<TreeHandle> {
     const record = (await this.store.read((view) => view.tree(treeId)))!;
     const base = PROFILES[record.profile];
-    const profile: Profile = { ...base, wakeOnAgentMessages: options.wakeOnAgentMessages ?? base.wakeOnAgentMessages };
+    const profile: Profile = {
+      ...base,
+      wakeOnAgentMessages: options.wakeOnAgentMessages ?? base.wakeOnAgentMessages,
+    };
     // A lane of an earlier ownership that was lost counts by pools of its own.
     this.#admission.close(treeId);
     const permits = new PermitPool(record.limits.running, this.#permits);
@@ -157,7 +186,9 @@ class OwnRuntime implements Runtime {
       lease,
       profile,
       limits: record.limits,
-      residency: profile.residentsPerTree ? this.#newResidency(Math.max(1, record.limits.running)) : this.#residency,
+      residency: profile.residentsPerTree
+        ? this.#newResidency(Math.max(1, record.limits.running))
+        : this.#residency,
       permits,
       lane: this.#admission.lane(treeId, permits),
     });
@@ -200,7 +231,8 @@ class OwnRuntime implements Runtime {
 
   #control(treeId: TreeId): AgentControl {
     const found = this.#trees.get(treeId);
-    if (found === undefined) throw new RejectedError("NOT_OWNER", `this process does not own the tree ${treeId}.`, { treeId });
+    if (found === undefined)
+      throw new RejectedError("NOT_OWNER", `this process does not own the tree ${treeId}.`, { treeId });
     return found.handle.control;
   }
 
@@ -243,5 +275,9 @@ const NOT_LOADED = {
 
 function requireTreeId(id: string): TreeId {
   if (isThreadId(id)) return id;
-  throw new RejectedError("INVALID_ARGUMENT", `\`${id}\` is not the id of a tree; it is its root's thread id, such as thread_….`, { argument: "id", value: id });
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `\`${id}\` is not the id of a tree; it is its root's thread id, such as thread_….`,
+    { argument: "id", value: id },
+  );
 }

@@ -103,26 +103,52 @@ export function checkTreeOptions(options: TreeOptions): void {
 }
 
 const runtimeKeys = [
-  "store", "providers", "tools", "roles", "limits", "prices", "profile", "subagents", "secrets", "logger",
-  "tracer", "clock", "random", "inspect", "identity", "provenDead",
+  "store",
+  "providers",
+  "tools",
+  "roles",
+  "limits",
+  "prices",
+  "profile",
+  "subagents",
+  "secrets",
+  "logger",
+  "tracer",
+  "clock",
+  "random",
+  "inspect",
+  "identity",
+  "provenDead",
 ];
 
 export function checkRuntimeOptions(options: RuntimeOptions): void {
   const unknown = Object.keys(options).filter((key) => !runtimeKeys.includes(key));
   if (unknown.length > 0) {
-    throw new RejectedError("INVALID_ARGUMENT", `createRuntime has no option ${unknown.join(", ")}; it takes ${runtimeKeys.join(", ")}.`, { unknown });
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `createRuntime has no option ${unknown.join(", ")}; it takes ${runtimeKeys.join(", ")}.`,
+      { unknown },
+    );
   }
   if (options.limits !== undefined) check("createRuntime.limits", limitsSchema.partial(), options.limits);
-  if (options.profile !== undefined) check("createRuntime.profile", z.enum(["default", "codex"]), options.profile);
+  if (options.profile !== undefined)
+    check("createRuntime.profile", z.enum(["default", "codex"]), options.profile);
   const names = (options.tools ?? []).map((tool) => tool.name);
   const twice = names.find((one, index) => names.indexOf(one) !== index);
   if (twice !== undefined) {
-    throw new RejectedError("INVALID_ARGUMENT", `two tools are named \`${twice}\`; names are unique.`, { argument: "tools", value: twice });
+    throw new RejectedError("INVALID_ARGUMENT", `two tools are named \`${twice}\`; names are unique.`, {
+      argument: "tools",
+      value: twice,
+    });
   }
 }
 
 function check(what: string, schema: z.ZodType, value: unknown): void {
   const parsed = schema.safeParse(value);
   if (parsed.success) return;
-  throw new RejectedError("INVALID_ARGUMENT", `the options of ${what} are wrong: ${z.prettifyError(parsed.error).replaceAll("\n", "; ")}.`, { what });
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `the options of ${what} are wrong: ${z.prettifyError(parsed.error).replaceAll("\n", "; ")}.`,
+    { what },
+  );
 }

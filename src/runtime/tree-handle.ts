@@ -6,7 +6,13 @@ import type { RequestId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { ToolHost } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
-import { type ListRequest, listAgents, runningCount, type Counts, type AgentSummary } from "../control/listing.ts";
+import {
+  type ListRequest,
+  listAgents,
+  runningCount,
+  type Counts,
+  type AgentSummary,
+} from "../control/listing.ts";
 import { resolveTarget } from "../control/resolve-target.ts";
 import type { Tree } from "../control/tree.ts";
 import { Agent } from "./agent.ts";
@@ -54,13 +60,19 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** Agents with status, residency, last outcome, open works and unread mail, sorted by path and paged (LST-1). */
-  list(request: ListRequest = {}): Promise<{ readonly agents: readonly AgentSummary[]; readonly next: string | null }> {
+  list(
+    request: ListRequest = {},
+  ): Promise<{ readonly agents: readonly AgentSummary[]; readonly next: string | null }> {
     return this.control.read((view) => listAgents(view, this.id, request, this.control));
   }
 
   /** Works of the tree, oldest first, paged. */
-  works(page: { readonly after?: string | null; readonly limit?: number } = {}): Promise<{ readonly rows: readonly WorkRecord[]; readonly next: string | null }> {
-    return this.control.read((view) => view.works(this.id, { after: page.after ?? null, limit: page.limit ?? 100 }));
+  works(
+    page: { readonly after?: string | null; readonly limit?: number } = {},
+  ): Promise<{ readonly rows: readonly WorkRecord[]; readonly next: string | null }> {
+    return this.control.read((view) =>
+      view.works(this.id, { after: page.after ?? null, limit: page.limit ?? 100 }),
+    );
   }
 
   /** Registered, resident and running: three numbers (RES-1). */
@@ -74,7 +86,9 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** Events after a cursor (default: from now on), then as they are committed. Ends with the tree, or the signal (OBS-1). */
-  events(options: { readonly after?: number; readonly signal?: AbortSignal; readonly progress?: boolean } = {}): EventStream {
+  events(
+    options: { readonly after?: number; readonly signal?: AbortSignal; readonly progress?: boolean } = {},
+  ): EventStream {
     return followEvents(this.#tree, options);
   }
 
@@ -87,7 +101,9 @@ export class TreeHandle implements AsyncDisposable {
   async idle(signal?: AbortSignal): Promise<void> {
     await this.#tree.watchers.until(async () => {
       const busy = await this.control.read((view) => {
-        const runs = view.openRuns(this.id).some((run) => run.status !== "waiting" || view.openRequestsOf(run.threadId).length === 0);
+        const runs = view
+          .openRuns(this.id)
+          .some((run) => run.status !== "waiting" || view.openRequestsOf(run.threadId).length === 0);
         return runs || view.triggered(this.id).some((id) => view.agent(id)?.state === "open");
       });
       return busy ? undefined : true;

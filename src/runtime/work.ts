@@ -15,7 +15,8 @@ export class Work {
 
   async record(): Promise<WorkRecord> {
     const work = await this.#control.read((view) => view.work(this.id));
-    if (work === undefined) throw new RejectedError("INVALID_ARGUMENT", `no work ${this.id} is in the store.`, { id: this.id });
+    if (work === undefined)
+      throw new RejectedError("INVALID_ARGUMENT", `no work ${this.id} is in the store.`, { id: this.id });
     return work;
   }
 
@@ -24,6 +25,10 @@ export class Work {
    * @throws the signal's reason; `RUNTIME_CLOSED` or `FENCED` when the tree is given up meanwhile.
    */
   outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
-    return this.#control.tree.watchers.until(async () => (await this.record()).outcome ?? undefined, options.signal, this.id);
+    return this.#control.tree.watchers.until(
+      async () => (await this.record()).outcome ?? undefined,
+      options.signal,
+      this.id,
+    );
   }
 }

@@ -51,7 +51,15 @@ export const lifecycleMachine = createMachine({
     idle: { on: { RESERVE: "reserved", WAIT: "waiting", UNLOAD: "unloading", CLOSE: "closed" } },
     reserved: { on: { ACCEPT: "running", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" } },
     running: { on: { WAIT: "waiting", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" } },
-    waiting: { on: { RESUME: "running", SETTLE: "idle", INTERRUPT: "interrupting", UNLOAD: "unloading", CLOSE: "closed" } },
+    waiting: {
+      on: {
+        RESUME: "running",
+        SETTLE: "idle",
+        INTERRUPT: "interrupting",
+        UNLOAD: "unloading",
+        CLOSE: "closed",
+      },
+    },
     // Settled in the store; what ignores the abort signal has the grace time to end.
     interrupting: { on: { DRAINED: "idle", CLOSE: "closed" } },
     unloading: { on: { UNLOADED: "unloaded", KEEP: "idle", WAIT: "waiting", CLOSE: "closed" } },
@@ -103,7 +111,11 @@ class TableLifecycle implements Lifecycle {
 export function nextState(state: LifecycleState, event: LifecycleEvent): LifecycleState {
   const next = LIFECYCLE_TABLE[state][event];
   if (next === undefined) {
-    throw new InvariantError(`a session in state ${state} has no transition for ${event}`, { state, event }, "ILLEGAL_TRANSITION");
+    throw new InvariantError(
+      `a session in state ${state} has no transition for ${event}`,
+      { state, event },
+      "ILLEGAL_TRANSITION",
+    );
   }
   return next;
 }

@@ -26,7 +26,12 @@ export interface NextInput {
 
 export type Admitted =
   /** `reservation` is given back when the usage is stored, or the request has failed. `tools: false` is the wrap-up step. */
-  | { readonly kind: "go"; readonly reservation: Disposable; readonly tools: boolean; readonly maxOutputTokens: number | null }
+  | {
+      readonly kind: "go";
+      readonly reservation: Disposable;
+      readonly tools: boolean;
+      readonly maxOutputTokens: number | null;
+    }
   /** The run has been settled by a limit or a budget. */
   | { readonly kind: "ended" };
 

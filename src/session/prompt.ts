@@ -41,6 +41,7 @@ export function buildMessages(agent: AgentRecord, items: readonly ItemBody[]): P
 /** Whole responses of the thread itself: the position of a deterministic provider in its script. */
 export function ownSteps(items: readonly ItemBody[]): number {
   let steps = 0;
-  for (const item of items) if (item.kind === "assistant" && !item.inherited && item.phase !== "partial") steps += 1;
+  for (const item of items)
+    if (item.kind === "assistant" && !item.inherited && item.phase !== "partial") steps += 1;
   return steps;
 }

@@ -6,7 +6,7 @@
  * - R2 Open calls come first: what a response asked for is done before anything else is requested.
  * - R3 After an abort nothing is written any more; whoever aborted has settled the run.
  */
-import { InterruptedError, TransientError } from "../protocol/errors.ts";
+import { TransientError } from "../protocol/errors.ts";
 import type { StepUsage } from "../protocol/provider-events.ts";
 import { openCalls, type AssistantPart } from "../protocol/transcript.ts";
 import type { Call, NextInput, RunPorts } from "./ports.ts";
@@ -66,7 +66,11 @@ async function executeCall(
   const run = session.run!;
   const outcome = await ports.span(
     `execute_tool ${call.name}`,
-    { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.name, "gen_ai.tool.call.id": call.callId },
+    {
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": call.name,
+      "gen_ai.tool.call.id": call.callId,
+    },
     () => ports.toolHost.execute(call, { agent: session.agent, runId: run.id, step: run.steps, signal }),
   );
   signal.throwIfAborted();
@@ -98,7 +102,11 @@ async function requestStep(session: Session, ports: RunPorts, signal: AbortSigna
       const run = session.run!;
       await ports.span(
         `chat ${run.model ?? "default"}`,
-        { "gen_ai.operation.name": "chat", "gen_ai.request.model": run.model ?? "default", "gen_ai.provider.name": run.provider },
+        {
+          "gen_ai.operation.name": "chat",
+          "gen_ai.request.model": run.model ?? "default",
+          "gen_ai.provider.name": run.provider,
+        },
         () =>
           receive(session, ports, signal, response, input, {
             messages,
@@ -199,7 +207,8 @@ async function receive(
         break;
     }
   }
-  if (!accepted) throw new TransientError("PROVIDER_UNREACHABLE", "the provider ended the response before it began.");
+  if (!accepted)
+    throw new TransientError("PROVIDER_UNREACHABLE", "the provider ended the response before it began.");
 }
 
 /** Ends with the signal's reason at once, whatever the provider does (INT-3); the rest of its stream is let go. */
@@ -263,8 +272,4 @@ class Response {
       .map((part) => part.text)
       .join("");
   }
-}
-
-export function isInterruption(error: unknown): boolean {
-  return error instanceof InterruptedError;
 }

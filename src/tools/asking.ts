@@ -66,12 +66,17 @@ export function requireSchema(schema: Record<string, unknown> | undefined): Json
 const SHOWN_REASONS = 8;
 
 /** An agent's status as outputs show it, bounded. */
-export function shownStatus(status: AgentStatus): JsonObject {
-  if (status.kind !== "waiting") return { ...status };
+export function shownStatus(status: AgentStatus | null): JsonObject | null {
+  if (status?.kind !== "waiting") return status === null ? null : { ...status };
   const more = status.on.length - SHOWN_REASONS;
   return { kind: "waiting", on: status.on.slice(0, SHOWN_REASONS), ...(more > 0 ? { more } : {}) };
 }
 
-export async function currentStatus(control: AgentControl, path: AgentRecord["path"]): Promise<AgentStatus> {
-  return control.read((view) => statusOf(view, view.agentAt(control.tree.treeId, path)!, control));
+/** Null when it cannot be read: what was accepted before stays accepted, and is not to be answered as a failure. */
+export async function currentStatus(
+  control: AgentControl,
+  path: AgentRecord["path"],
+): Promise<AgentStatus | null> {
+  const look = control.read((view) => statusOf(view, view.agentAt(control.tree.treeId, path)!, control));
+  return look.catch(() => null);
 }

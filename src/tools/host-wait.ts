@@ -6,12 +6,12 @@
  * - N2 An abort ends the wait and nothing else (WAI-6). Running out of time is a result.
  * - N3 A cursor acknowledges what earlier waits returned, before anything else.
  */
+import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId, WorkId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import type { WaitEnd } from "../protocol/wait.ts";
 import { headBytes } from "../platform/text.ts";
 import type { AgentControl } from "../control/agent-control.ts";
-import { acknowledge } from "../control/host.ts";
 import { endForMail } from "../control/wait-ends.ts";
 import { judgeTimeout, resolveWait, type WaitInput, type WaitTargets } from "../control/wait-request.ts";
 
@@ -31,8 +31,9 @@ export async function hostWait(
 ): Promise<Json> {
   const { tree } = control;
   const { timeoutMs, clampedToMs } = judgeTimeout(tree.limits, input.timeoutMs);
+  await requireHostDriven(control, root);
   const targets = await control.read((view) => resolveWait(view, tree.treeId, view.agent(root)!, input));
-  if (input.cursor !== undefined) await tree.transact((tx) => acknowledge(tx, tx.agent(root), input.cursor));
+  if (input.cursor !== undefined) await control.hostAcknowledge(root, input.cursor);
   const cutShort = options.longestMs !== null && options.longestMs < timeoutMs;
   const milliseconds = cutShort ? options.longestMs! : timeoutMs;
   const over = cutShort && tree.profile.richWait ? "cut_short" : "timed_out";
@@ -48,6 +49,17 @@ export async function hostWait(
     ...(targets.works.length === 0 ? {} : { works: await worksOf(control, root, targets.works) }),
     cursor: mail.cursor ?? input.cursor ?? null,
   };
+}
+
+/** The mail of an agent with runs goes into its requests; nobody else may take it. */
+async function requireHostDriven(control: AgentControl, root: ThreadId): Promise<void> {
+  const agent = await control.read((view) => view.agent(root));
+  if (agent?.hostDriven === true) return;
+  throw new RejectedError(
+    "SUBAGENT_PARENT_NOT_ACTIVE",
+    "only a host-driven root can wait outside of a run; open its tree with `hostDriven`.",
+    { threadId: root },
+  );
 }
 
 const SUMMARIES: Readonly<Record<HostWaitEnd, string>> = {

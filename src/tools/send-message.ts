@@ -27,7 +27,7 @@ export function sendMessage(profile: Profile): BuiltIn {
         seq: receipt.seq,
         state: receipt.state,
         recipient_status: shownStatus(status),
-        ...(status.kind === "idle"
+        ...(status?.kind === "idle"
           ? {
               warning:
                 "The agent is idle: the message rests until something starts it. Follow up if it is to act.",

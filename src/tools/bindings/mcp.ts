@@ -1,0 +1,61 @@
+/** The tools in the shapes of the Model Context Protocol: what `tools/list` shows and what `tools/call` answers. */
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { asText, callByName, type HostTool } from "../host-tools.ts";
+
+export interface McpTool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly inputSchema: JsonObject;
+  readonly annotations: {
+    readonly title: string;
+    readonly readOnlyHint: boolean;
+    readonly destructiveHint: boolean;
+    readonly idempotentHint: boolean;
+    /** False: the tools reach the caller's tree and nothing else. */
+    readonly openWorldHint: false;
+  };
+}
+
+export interface McpCallResult {
+  readonly content: readonly { readonly type: "text"; readonly text: string }[];
+  readonly structuredContent: JsonObject;
+  readonly isError: boolean;
+}
+
+export function toMcpTools(tools: readonly HostTool[]): readonly McpTool[] {
+  return tools.map(({ name, title, description, parameters, hints }) => ({
+    name,
+    title,
+    description,
+    inputSchema: parameters,
+    annotations: {
+      title,
+      readOnlyHint: hints.readOnly,
+      destructiveHint: hints.destructive,
+      idempotentHint: hints.idempotent,
+      openWorldHint: false,
+    },
+  }));
+}
+
+/** @throws the signal's reason. */
+export async function answerMcpCall(
+  tools: readonly HostTool[],
+  call: { readonly name: string; readonly arguments?: unknown },
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<McpCallResult> {
+  const { output, isError } = await callByName(tools, call.name, call.arguments ?? {}, options);
+  return {
+    content: [{ type: "text", text: asText(output) }],
+    structuredContent: structured(output),
+    isError,
+  };
+}
+
+/** Structured content is an object. */
+function structured(output: Json): JsonObject {
+  return typeof output === "object" && output !== null && !Array.isArray(output)
+    ? (output as JsonObject)
+    : { output };
+}

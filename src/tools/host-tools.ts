@@ -1,0 +1,118 @@
+/**
+ * Tools of a host-driven root: a root whose loop belongs to somebody else, who calls these (HDR). Every binding in
+ * `bindings/` renders them, and none defines anything of its own.
+ *
+ * - R1 The caller is the root these were made for, whatever the arguments say (SEC-1).
+ * - R2 Refusals are results. Only an abort throws, and it ends that call alone (WAI-6).
+ * - R3 A result that does not carry mail itself ends with a notice of what is unread (HDR-2).
+ */
+import { RejectedError } from "../protocol/errors.ts";
+import type { ThreadId } from "../protocol/ids.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import type { AgentControl } from "../control/agent-control.ts";
+import { parseObject } from "./arguments.ts";
+import type { BuiltIn, ToolHints } from "./built-in.ts";
+import { hostBuiltIns } from "./built-ins.ts";
+import { errorOutput } from "./refusal.ts";
+
+export interface HostToolResult {
+  readonly output: Json;
+  readonly isError: boolean;
+}
+
+export interface HostTool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly parameters: JsonObject;
+  readonly hints: ToolHints;
+  /**
+   * `input`: the arguments, as an object or as the text that a model wrote.
+   * @throws the signal's reason, and nothing else.
+   */
+  readonly call: (
+    input: unknown,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ) => Promise<HostToolResult>;
+}
+
+export interface HostToolOptions {
+  /** The transport gives up on long calls: one wait lasts at most `transportWaitMs` and is taken up again (WAI-7). */
+  readonly shortTransport?: boolean;
+}
+
+/** The tools of one host-driven root, in their stable order. */
+export function hostTools(
+  control: AgentControl,
+  root: ThreadId,
+  options: HostToolOptions = {},
+): readonly HostTool[] {
+  const { profile, limits } = control.tree;
+  const longestWaitMs = options.shortTransport === true ? limits.transportWaitMs : null;
+  return hostBuiltIns(profile, limits).map((tool) => ({
+    name: tool.name,
+    title: tool.title,
+    description: tool.description,
+    parameters: tool.parameters,
+    hints: tool.hints,
+    call: (input, { signal } = {}) =>
+      callFor(control, root, tool, input, signal ?? new AbortController().signal, longestWaitMs),
+  }));
+}
+
+/** A call by the name that a model used. A name that is none of the tools' is a refusal. */
+export function callByName(
+  tools: readonly HostTool[],
+  name: string,
+  input: unknown,
+  options: { readonly signal?: AbortSignal | undefined } = {},
+): Promise<HostToolResult> {
+  const tool = tools.find((one) => one.name === name);
+  if (tool !== undefined) return tool.call(input, options);
+  const available = tools.map((one) => one.name);
+  const error = new RejectedError(
+    "INVALID_ARGUMENT",
+    `there is no tool \`${name.slice(0, 80)}\`; there are ${available.join(", ")}.`,
+    { argument: "name", available },
+  );
+  return Promise.resolve({ output: errorOutput(error), isError: true });
+}
+
+/** A result as text, for transports that carry nothing else. */
+export function asText(output: Json): string {
+  return typeof output === "string" ? output : JSON.stringify(output);
+}
+
+async function callFor(
+  control: AgentControl,
+  root: ThreadId,
+  tool: BuiltIn,
+  input: unknown,
+  signal: AbortSignal,
+  longestWaitMs: number | null,
+): Promise<HostToolResult> {
+  signal.throwIfAborted();
+  const caller = { kind: "agent", threadId: root, runId: null, step: 0, callId: null } as const;
+  let answer: HostToolResult;
+  try {
+    const limit = control.tree.limits.messageBytes * 2;
+    const parsed = typeof input === "string" ? parseObject(tool.name, input, limit) : input;
+    const outcome = await tool.call(parsed, { control, caller, signal, longestWaitMs });
+    if (outcome.kind === "waiting")
+      throw new RejectedError("SUBAGENT_PARENT_NOT_ACTIVE", "a host has no run that could wait.");
+    answer = { output: outcome.output, isError: outcome.isError };
+  } catch (error) {
+    signal.throwIfAborted();
+    answer = { output: errorOutput(error), isError: true };
+  }
+  if (tool.carriesMail && !answer.isError) return answer;
+  // What was done is done: a notice that cannot be read must not turn it into a failure.
+  const notice = await control.hostNotice(root).catch(() => null);
+  return notice === null ? answer : { ...answer, output: withNotice(answer.output, notice) };
+}
+
+function withNotice(output: Json, notice: string): Json {
+  if (typeof output === "string") return output === "" ? notice : `${output}\n${notice}`;
+  return { ...(output as JsonObject), unread: notice };
+}
