@@ -15,7 +15,7 @@ export class EventHub {
 
   publish(events: readonly HubEvent[]): void {
     if (events.length === 0 || this.#observers.size === 0) return;
-    for (const observer of [...this.#observers]) {
+    for (const observer of this.#observers) {
       for (const event of events) {
         try {
           observer(event);
@@ -41,7 +41,7 @@ export class EventHub {
 
   close(): void {
     this.#closed = true;
-    for (const close of [...this.#closers]) close();
+    for (const close of this.#closers) close();
     this.#observers.clear();
     this.#closers.clear();
   }

@@ -151,7 +151,7 @@ export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
   const session = tree.sessions.get(threadId);
   const mailbox = tree.mailboxes.get(threadId);
   const state = session?.lifecycle.state;
-  const waiting = state === "waiting" && tree.runs.get(threadId)?.grant?.permit == null;
+  const waiting = state === "waiting" && (tree.runs.get(threadId)?.grant?.permit ?? null) === null;
   return {
     lastRunSettled: state === "idle",
     inParkableWait:

@@ -88,7 +88,7 @@ export class Ownership {
   /** A process that was frozen, or a store that does not answer: stop before somebody else may claim. */
   #giveUpStale(): void {
     const now = this.#clock.monotonic();
-    for (const held of [...this.#held.values()]) {
+    for (const held of this.#held.values()) {
       if (now - held.renewedAt < held.tree.limits.leaseGiveUpMs) continue;
       this.remove(held.tree.treeId);
       held.tree.lose(`no renewal of its lease for ${Math.round(now - held.renewedAt)} ms`);

@@ -2,6 +2,8 @@
  * Identifiers: a prefix that names the kind, then 21 characters of a 62-letter alphabet. They are minted by
  * `platform/ids` and never parsed for meaning; the prefix is there for people and for early refusal of a foreign id.
  */
+import { z } from "zod";
+
 export type ThreadId = `thread_${string}`;
 /** A tree is named by its root's thread. */
 export type TreeId = ThreadId;
@@ -32,6 +34,11 @@ export const ID_PREFIXES = [
   "tok",
 ] as const;
 export type IdPrefix = (typeof ID_PREFIXES)[number];
+
+export const artifactIdSchema = z
+  .string()
+  .regex(/^art_[A-Za-z0-9]{21}$/)
+  .transform((value) => value as ArtifactId);
 
 export function isThreadId(value: string): value is ThreadId {
   return /^thread_[A-Za-z0-9]{21}$/.test(value);

@@ -252,7 +252,7 @@ class OwnRuntime implements Runtime {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    for (const treeId of [...this.#trees.keys()]) await this.#giveBack(treeId);
+    for (const treeId of this.#trees.keys()) await this.#giveBack(treeId);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,8 +1,8 @@
 /** A tree and its agents as a program holds them. */
-import { ROOT_PATH, type AgentPath } from "../protocol/agent-path.ts";
+import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
-import type { RequestId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { RequestId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { ToolHost } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
@@ -50,7 +50,7 @@ export class TreeHandle implements AsyncDisposable {
    * An agent by its path, or by its thread id.
    * @throws RejectedError `AGENT_NOT_FOUND`, `INVALID_ARGUMENT`.
    */
-  async agent(reference: AgentPath | ThreadId | string): Promise<Agent> {
+  async agent(reference: string): Promise<Agent> {
     const found = await this.control.read((view) => resolveTarget(view, this.id, ROOT_PATH, reference));
     return new Agent(this.control, found.threadId, found.path);
   }
