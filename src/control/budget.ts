@@ -32,7 +32,7 @@ export class Reservations {
     return {
       [Symbol.dispose]: () => {
         if (!this.#open.delete(key)) return;
-        for (const wake of [...this.#waiting]) wake();
+        for (const wake of this.#waiting) wake();
       },
     };
   }

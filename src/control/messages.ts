@@ -10,7 +10,7 @@ import { actingAs } from "./caller.ts";
 import { deliver, requireOpen } from "./delivery.ts";
 import { refuseRate, requireBudgetLeft, requireQueueRoom } from "./limits.ts";
 import { resolveTarget } from "./resolve-target.ts";
-import { requestWork, requireMessage, type RequestInput } from "./spawn.ts";
+import { requestWork, requireMessage, type RequestInput } from "./request.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Queue-only: never starts a run. Any agent of the tree, the root and oneself are legal targets. */

@@ -18,14 +18,14 @@ export class Watchers {
 
   /** Waiters of a topic look only when it is named; those without one always. */
   changed(topics: ReadonlySet<string> = NO_TOPICS): void {
-    for (const waiter of [...this.#waiting]) {
+    for (const waiter of this.#waiting) {
       if (waiter.topic === null || topics.has(waiter.topic)) waiter.look();
     }
   }
 
   fail(reason: Error): void {
     this.#failed = reason;
-    for (const waiter of [...this.#waiting]) waiter.fail(reason);
+    for (const waiter of this.#waiting) waiter.fail(reason);
     this.#waiting.clear();
   }
 
