@@ -26,7 +26,7 @@ const invariant = (meaning: string) => ({ family: "invariant", retryable: false,
 
 export const ERROR_TABLE = {
   INVALID_ARGUMENT: rejected(
-    "An argument is missing, of the wrong type, or out of range; the text names it.",
+    "An argument is missing, of the wrong type, or out of range; correct the one that the text names.",
   ),
   AGENT_NOT_FOUND: rejected(
     "No agent has this path or id in this tree; list the agents and use a path from there.",
@@ -34,7 +34,9 @@ export const ERROR_TABLE = {
   AGENT_EXISTS: rejected(
     "The path is taken for the life of the tree; choose another task name or follow up.",
   ),
-  AGENT_CLOSED: rejected("The agent is closed and takes no mail; its last outcome is in the details."),
+  AGENT_CLOSED: rejected(
+    "The agent is closed and takes no mail; read its last outcome in the details, and ask another agent.",
+  ),
   AGENT_LIMIT_REACHED: later("No agent can be started or loaded now; wait for a result or close an agent."),
   QUEUE_FULL: later("Too many agents already wait to run; wait for results before asking for more."),
   MAILBOX_FULL: later("The mailbox has no room; wait until its owner has read, then send again."),
@@ -46,7 +48,9 @@ export const ERROR_TABLE = {
     "The chain of requests behind this one is too long; answer instead of asking further.",
   ),
   WAIT_CYCLE: rejected("This wait could never end, because it waits on itself; the loop is in the details."),
-  LOAD_FAILED: rejected("The agent could not be loaded; the reason is in the details."),
+  LOAD_FAILED: rejected(
+    "The agent could not be loaded; mend the reason that the details give, then send again.",
+  ),
   NOT_OWNER: later(
     "Another process owns this tree; send the command through it, or wait until its lease has run out.",
   ),
@@ -80,9 +84,11 @@ export const ERROR_TABLE = {
   AUTHORITY_ESCALATION_DENIED: rejected(
     "The request is wider than the caller's own authority; ask for less.",
   ),
-  SUBAGENT_PARENT_NOT_ACTIVE: rejected("An agent can only ask for work while it runs."),
+  SUBAGENT_PARENT_NOT_ACTIVE: rejected(
+    "An agent can only ask for work while it runs; ask in its run, or as the user.",
+  ),
   REQUEST_NOT_RESUMABLE: rejected("The question or approval is no longer open; nothing was answered."),
-  RUN_INTERRUPTED: interrupted("The run was interrupted on purpose."),
+  RUN_INTERRUPTED: interrupted("The run was interrupted on purpose; send to the agent to go on."),
   RUNTIME_CLOSED: interrupted("The runtime is closed; open it again."),
   SCRIPT_EXHAUSTED: rejected("A scripted agent was asked for a step its script does not have; add the step."),
   ILLEGAL_TRANSITION: invariant(

@@ -70,7 +70,6 @@ export const surroundings: readonly Contract[] = [
     id: "ERR-1",
     behaviour: "Errors stand in one list with codes, retryability and two texts each.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "OBS-1",
