@@ -14,8 +14,8 @@ import { isBusy } from "./group-commit.ts";
 import type { Store } from "./port.ts";
 import { agentRows } from "./sqlite/agents.ts";
 import { Connection } from "./sqlite/connection.ts";
-import { isConstraint, resultCode, storeError } from "./sqlite/errors.ts";
-import { openFile } from "./sqlite/file.ts";
+import { endsTransaction, storeError } from "./sqlite/errors.ts";
+import { type FileOptions, openFile } from "./sqlite/file.ts";
 import { logRows } from "./sqlite/logs.ts";
 import { mailRows } from "./sqlite/mail.ts";
 import { Threads } from "./sqlite/threads.ts";
@@ -56,13 +56,22 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   const startedAt = clock.monotonic();
   for (;;) {
     try {
-      const database = openFile(file);
-      return createStore(sqliteBackend(database, path, clock), { clock, busyTimeoutMs, reusable: false });
+      return createStore(openBackend(file, clock), { clock, busyTimeoutMs, reusable: false });
     } catch (error) {
       const mapped = fileError(error, path);
       if (!isBusy(mapped) || clock.monotonic() - startedAt >= busyTimeoutMs) throw mapped;
       await delay(clock, OPEN_PAUSE_MS);
     }
+  }
+}
+
+function openBackend(file: FileOptions, clock: Clock): Backend {
+  const database = openFile(file);
+  try {
+    return sqliteBackend(database, file.path, clock);
+  } catch (error) {
+    database.close();
+    throw error;
   }
 }
 
@@ -91,7 +100,7 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
       connection.endPlan();
       operation.outcome = { value };
     } catch (error) {
-      if (!connection.undoPlan()) throw error;
+      if (!connection.undoPlan()) throw connection.fault ?? error;
       operation.outcome = { error: storeError(error, path) };
     }
   }
@@ -125,8 +134,7 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
         attemptAll(operations, false);
       } catch (error) {
         connection.rollback();
-        if (operations.length === 1 || (resultCode(error) !== undefined && !isConstraint(error)))
-          throw storeError(error, path);
+        if (operations.length === 1 || endsTransaction(error)) throw storeError(error, path);
         retryGuarded(operations);
       }
     },

@@ -203,7 +203,9 @@ export const mailCases = {
       letter: rows.mail(sampleId("msg", 2)),
       unreadable: rows.unreadable(worker),
       box: rows.mailbox(worker),
+      arrivals: rows.arrivals(world.tree).map(({ seq }) => seq),
     }));
+    assert.deepEqual(after.arrivals, [1, 3]);
     assert.deepEqual(
       [after.letter?.state, after.letter?.reason, after.letter?.seq],
       ["dead_lettered", "unreadable", 2],

@@ -183,6 +183,17 @@ export const ownershipCases = {
     );
   },
 
+  "undoes a plan that only reserved room": async ({ store, lease, worker }) => {
+    const reserve = (messages: number, doomed: boolean): Promise<void> =>
+      store.commit(lease, (tx) => {
+        tx.reserveMailbox(worker, messages, messages);
+        if (doomed) throw new Error("on purpose");
+      });
+    await Promise.allSettled([reserve(1, false), reserve(2, true), reserve(4, false), reserve(8, true)]);
+    const box = await store.read((view) => view.mailbox(worker));
+    assert.deepEqual([box.reservedMessages, box.reservedBytes], [5, 5]);
+  },
+
   "refuses writes outside of a plan, and plans that wait": async ({ store, lease, tree }) => {
     let kept: StoreTx | undefined;
     await store.commit(lease, (tx) => {

@@ -222,6 +222,24 @@ describe("a row that is broken", () => {
   });
 });
 
+describe("a draft that cannot be stored", () => {
+  test("rejects its own send and no other of the same tick", async () => {
+    const path = temporaryPath();
+    const lease = await filled(path);
+    const store = await open(path);
+    const broken = { ...sampleMail(tree, worker, 4), createdAt: undefined as unknown as number };
+    const outcomes = await Promise.allSettled([
+      store.send([sampleMail(tree, worker, 2)]),
+      store.send([sampleMail(tree, worker, 3), broken]),
+      rename(store, lease, "beside"),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(await title(store)).toBe("beside");
+    const seqs = await store.read((view) => view.mailOf(worker, { limit: 9 }).rows.map(({ id }) => id));
+    expect(seqs).toEqual([sampleId("msg", 1), sampleId("msg", 2)]);
+  });
+});
+
 describe("files", () => {
   test("SEC-3 the file, its log and its folder are private", async () => {
     const path = temporaryPath("made/store.db");

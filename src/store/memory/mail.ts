@@ -104,6 +104,7 @@ export function mailRows(
       damaged.delete(id);
       journal.record(() => damaged.add(id));
       rows.putMail(unreadableLetter({ ...pick(one), at: now() }));
+      arrivals.remove(id);
     },
     reserveMailbox: (id, messages, bytes) => void boxes.put(reserve(counters(id), messages, bytes)),
     takeArrivals(ids) {

@@ -9,7 +9,7 @@
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from "node:sqlite";
 import { InvariantError } from "../../protocol/errors.ts";
-import { isConstraint } from "./errors.ts";
+import { endsTransaction } from "./errors.ts";
 
 export type Row = readonly SQLOutputValue[];
 
@@ -131,9 +131,14 @@ export class Connection {
     this.#wrote = true;
   }
 
+  /** What SQLite itself could not do in this transaction. */
+  get fault(): unknown {
+    return this.#fault;
+  }
+
   /** Remembers what SQLite itself could not do. */
   failed(error: unknown): void {
-    if (!isConstraint(error)) this.#fault ??= error;
+    if (endsTransaction(error)) this.#fault ??= error;
   }
 
   #refresh(): void {

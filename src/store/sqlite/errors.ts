@@ -18,8 +18,10 @@ export function resultCode(error: unknown): number | undefined {
   return error.errcode & 0xff;
 }
 
-export function isConstraint(error: unknown): boolean {
-  return resultCode(error) === CONSTRAINT;
+/** True when the transaction cannot go on; a refused row or value is the fault of who wrote it. */
+export function endsTransaction(error: unknown): boolean {
+  const code = resultCode(error);
+  return code !== undefined && code !== CONSTRAINT;
 }
 
 export function storeError(error: unknown, path: string): unknown {
