@@ -24,7 +24,13 @@ import { endWork } from "./works.ts";
 /** Reservations of requests under way; memory alone, since a crash ends the requests too. */
 export class Reservations {
   readonly #open = new Map<symbol, { readonly path: AgentPath; readonly estimate: RequestEstimate }>();
-  readonly #waiting = new Set<() => void>();
+  readonly #onRelease: () => void;
+  /** Grows with each that is given back. */
+  released = 0;
+
+  constructor(onRelease: () => void) {
+    this.#onRelease = onRelease;
+  }
 
   take(path: AgentPath, estimate: RequestEstimate): Disposable {
     const key = Symbol(path);
@@ -32,7 +38,8 @@ export class Reservations {
     return {
       [Symbol.dispose]: () => {
         if (!this.#open.delete(key)) return;
-        for (const wake of this.#waiting) wake();
+        this.released += 1;
+        this.#onRelease();
       },
     };
   }
@@ -44,20 +51,6 @@ export class Reservations {
       sum += budget === "tokens" ? estimate.tokens : budget === "money" ? (estimate.money ?? 0) : 0;
     }
     return sum;
-  }
-
-  /** Resolves when a reservation has been given back, or the signal is aborted. */
-  changed(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        this.#waiting.delete(done);
-        signal.removeEventListener("abort", done);
-        resolve();
-      };
-      if (signal.aborted) return resolve();
-      this.#waiting.add(done);
-      signal.addEventListener("abort", done, { once: true });
-    });
   }
 }
 

@@ -29,18 +29,18 @@ export function composeInput(
   tx: Transaction,
   run: RunRecord,
   items: readonly TranscriptItem[],
-  first: boolean,
 ): ComposedInput {
+  const first = run.acceptedAt === null;
   const agent = tx.agent(run.threadId);
   quarantine(tx, agent);
   const byUser = run.causes.some((cause) => tx.store.mail(cause.mailId)?.kind === "user");
   const batch = selectBatch({
     unread: tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 }),
     runId: run.id,
-    phase: run.acceptedAt === null ? "first" : "boundary",
+    phase: first ? "first" : "boundary",
     budgetBytes: tx.limits.mailPerRequestBytes ?? tx.context.contextWindow(agent),
     userFirst: tx.profile.userRunDrainsLate && byUser,
-    withoutQueueOnly: run.acceptedAt === null && agent.refusals >= REFUSALS,
+    withoutQueueOnly: first && agent.refusals >= REFUSALS,
   });
   const limit = overLimit(tx.limits, run, tx.now);
   const modeHint = first ? dueModeHint(tx, agent, run) : null;

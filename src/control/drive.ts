@@ -30,7 +30,7 @@ export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
         session.agent = { ...value.agent, config: session.agent.config };
         session.run = value.run;
         session.lifecycle.send("RESERVE");
-        tree.runs.set(candidate.threadId, { runId: value.run.id, grant, composed: false });
+        tree.runs.set(candidate.threadId, { runId: value.run.id, candidate, grant, composed: false });
       },
     );
     if (reserved === "rate") tree.reactions.rateReached(tree, candidate);
@@ -57,7 +57,7 @@ export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
         session.agent = { ...value.agent, config: session.agent.config };
         session.run = value.run;
         session.lifecycle.send("RESUME");
-        tree.runs.set(candidate.threadId, { runId, grant, composed: true });
+        tree.runs.set(candidate.threadId, { runId, candidate, grant, composed: true });
       },
     );
     if (resumed === null) return false;

@@ -28,7 +28,7 @@ import { admitRequest, exhaust } from "./budget.ts";
 import { composeInput, leaveOut, overLimit } from "./compose.ts";
 import { answerRun } from "./answer.ts";
 import { collectCalls } from "./collect.ts";
-import { acceptRequest, appendItems, currentRun, recordStep, suspendRun } from "./runs.ts";
+import { acceptRequest, appendItems, currentRun, holdRun, recordStep, suspendRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import type { Tree } from "./tree.ts";
 
@@ -63,9 +63,8 @@ export class RunJournal implements RunPorts {
   async nextInput(): Promise<NextInput> {
     const { id } = this.#run;
     const active = this.#tree.runs.get(this.#session.agent.threadId);
-    const first = active?.composed === false;
     const composed = await this.#tree.transact(
-      (tx) => composeInput(tx, currentRun(tx, id), this.#session.items, first),
+      (tx) => composeInput(tx, currentRun(tx, id), this.#session.items),
       () => {
         if (active !== undefined) active.composed = true;
       },
@@ -90,17 +89,17 @@ export class RunJournal implements RunPorts {
       maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
       price,
     );
-    for (;;) {
-      const { admission, reservation } = await this.#reserve(estimate);
-      if (this.#signal.aborted) reservation?.[Symbol.dispose]();
-      this.#signal.throwIfAborted();
-      if (reservation !== null) return { kind: "go", reservation, tools, maxOutputTokens };
-      if (admission.kind === "exhausted") {
-        await this.#tree.transact((tx) => exhaust(tx, admission.scope, this.#tree.partialText));
-        return { kind: "ended" };
-      }
-      await this.#waitForReservations();
+    const seen = this.#tree.reservations.released;
+    const { admission, reservation } = await this.#reserve(estimate);
+    if (this.#signal.aborted) reservation?.[Symbol.dispose]();
+    this.#signal.throwIfAborted();
+    if (reservation !== null) return { kind: "go", reservation, tools, maxOutputTokens };
+    if (admission.kind === "exhausted") {
+      await this.#tree.transact((tx) => exhaust(tx, admission.scope, this.#tree.partialText));
+    } else {
+      await this.#hold(seen);
     }
+    return { kind: "ended" };
   }
 
   /** Looks and reserves in one synchronous block, so that two requests cannot both take the last of a budget. */
@@ -122,10 +121,22 @@ export class RunJournal implements RunPorts {
     });
   }
 
-  /** What would fit without the outstanding reservations waits for them, its permit given back (BUD-2). */
-  async #waitForReservations(): Promise<void> {
-    await this.#tree.reservations.changed(this.#signal);
-    this.#signal.throwIfAborted();
+  /**
+   * What would fit without the outstanding reservations waits for them, its permit given back (BUD-2): the run is suspended
+   * and comes back when one has been given back.
+   */
+  async #hold(seen: number): Promise<void> {
+    const { id } = this.#run;
+    const active = this.#tree.runs.get(this.#session.agent.threadId);
+    await this.#tree.transact(
+      (tx) => holdRun(tx, id),
+      (run) => {
+        this.#session.run = run;
+        this.#session.lifecycle.send("WAIT");
+        active?.grant?.lend();
+        if (active !== undefined) this.#tree.heldByBudget(active.candidate, seen);
+      },
+    );
   }
 
   async accepted(input: NextInput): Promise<void> {

@@ -282,13 +282,21 @@ export function suspendRun(tx: Transaction, runId: RunId): RunRecord | null {
   return next;
 }
 
+/** The run gives its permit back without a wait of its own, until the runtime resumes it. */
+export function holdRun(tx: Transaction, runId: RunId): RunRecord {
+  const next: RunRecord = { ...currentRun(tx, runId), status: "waiting", waitingSince: tx.now };
+  tx.store.putRun(next);
+  tx.emit("run.waiting", tx.agent(next.threadId), { runId }, { on: "budget" });
+  return next;
+}
+
 /** The run goes on after its waits; the time in them does not count for its wall clock (RUN-3). */
 export function resumeRun(tx: Transaction, runId: RunId): RunRecord {
   const run = currentRun(tx, runId);
   if (run.status !== "waiting") return run;
   const next: RunRecord = {
     ...run,
-    status: "running",
+    status: run.acceptedAt === null ? "starting" : "running",
     waitingSince: null,
     waitedMs: run.waitedMs + (tx.now - (run.waitingSince ?? tx.now)),
   };

@@ -59,6 +59,7 @@ export interface Shared {
 /** A run that is accepted or reserved and whose session is loaded. */
 export interface ActiveRun {
   readonly runId: RunId;
+  readonly candidate: Candidate;
   grant: Grant | null;
   composed: boolean;
 }
@@ -108,7 +109,9 @@ export class Tree implements PlanContext {
   readonly runs = new Map<ThreadId, ActiveRun>();
   /** Unread mail of loaded agents, for the choice of whom to unload. */
   readonly mailboxes = new Map<ThreadId, Mailbox>();
-  readonly reservations = new Reservations();
+  readonly reservations = new Reservations(() => this.#resumeHeld());
+  /** Runs that wait for reservations of a budget (BUD-2). */
+  readonly #held = new Map<ThreadId, Candidate>();
   readonly events = new EventHub();
   readonly watchers = new Watchers();
   /** Admitted, and neither running nor given up yet. */
@@ -179,6 +182,19 @@ export class Tree implements PlanContext {
 
   mintTokenDigest(): string {
     return sha256(this.shared.ids.mint("tok"));
+  }
+
+  /** `seen` is what had been given back when the run was refused: what came back since is not missed. */
+  heldByBudget(candidate: Candidate, seen: number): void {
+    this.#held.set(candidate.threadId, candidate);
+    if (this.reservations.released !== seen) this.#resumeHeld();
+  }
+
+  #resumeHeld(): void {
+    if (this.state !== "owned" || this.#held.size === 0) return;
+    const held = [...this.#held.values()];
+    this.#held.clear();
+    for (const candidate of held) this.reactions.resume(this, candidate);
   }
 
   partialText = (threadId: ThreadId): string => this.sessions.get(threadId)?.partialText ?? "";

@@ -49,7 +49,9 @@ export const lifecycleMachine = createMachine({
     unloaded: { on: { LOAD: "loading", CLOSE: "closed" } },
     loading: { on: { LOADED: "idle", LOAD_FAILED: "unloaded", CLOSE: "closed" } },
     idle: { on: { RESERVE: "reserved", WAIT: "waiting", UNLOAD: "unloading", CLOSE: "closed" } },
-    reserved: { on: { ACCEPT: "running", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" } },
+    reserved: {
+      on: { ACCEPT: "running", WAIT: "waiting", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" },
+    },
     running: { on: { WAIT: "waiting", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" } },
     waiting: {
       on: {

@@ -32,7 +32,7 @@ export type Admitted =
       readonly tools: boolean;
       readonly maxOutputTokens: number | null;
     }
-  /** The run has been settled by a limit or a budget. */
+  /** The run has been settled by a limit or a budget, or is held until a budget has room again. */
   | { readonly kind: "ended" };
 
 export interface RetryAnswer {
