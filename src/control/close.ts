@@ -1,5 +1,6 @@
 /** Closing a subtree, leaves first (INT-7): admission stops, works end `cancelled`, unread mail is dead-lettered. */
 import { RejectedError } from "../protocol/errors.ts";
+import type { AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { deadLetter } from "./mail-states.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
@@ -8,15 +9,16 @@ import { endWork } from "./works.ts";
 
 /** Closes the agents and answers them, leaves first. Closed ones are left out. */
 export function close(tx: Transaction, target: AgentRecord, partial: PartialText): AgentRecord[] {
-  return subtree(tx, target).map((agent) => closeOne(tx, agent, partial(agent.threadId)));
+  return subtree(tx, target).map((agent) => closeOne(tx, target.path, agent, partial(agent.threadId)));
 }
 
-function closeOne(tx: Transaction, target: AgentRecord, partial: string): AgentRecord {
+/** What it ends wakes nobody at or below `top`; results owed outside wake as they say. */
+function closeOne(tx: Transaction, top: AgentPath, target: AgentRecord, partial: string): AgentRecord {
   const agent = tx.agent(target.threadId);
   const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
-  if (run !== undefined) stopRun(tx, agent, run, "closed", partial, true);
+  if (run !== undefined) stopRun(tx, agent, run, "closed", partial, top);
   for (const work of tx.store.openWorksOf(agent.threadId)) {
-    endWork(tx, work.id, { ending: "cancelled", text: work.servedBy === null ? "" : partial, quiet: true });
+    endWork(tx, work.id, { ending: "cancelled", text: work.servedBy === null ? "" : partial, quiet: top });
   }
   for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 4 })) {
     deadLetter(tx, mail, "closed");

@@ -3,6 +3,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { RequestId, RunId, ThreadId } from "../protocol/ids.ts";
 import type { RuntimeRequestRecord, RuntimeRequestStatus } from "../protocol/wait.ts";
 import type { Transaction } from "./transaction.ts";
+import { resumeWhenFree } from "./wait-ends.ts";
 
 /** @throws RejectedError `REQUEST_NOT_RESUMABLE` when it is not pending any more. */
 export function answerRequest(tx: Transaction, id: RequestId, answer: string): RuntimeRequestRecord {
@@ -15,12 +16,7 @@ export function answerRequest(tx: Transaction, id: RequestId, answer: string): R
     });
   }
   const next = closeRequest(tx, request, "resolved", answer);
-  if (
-    tx.store.openWaitsOf(request.threadId).length === 0 &&
-    tx.store.openRequestsOf(request.threadId).length === 0
-  ) {
-    tx.effects.resume.add(request.threadId);
-  }
+  resumeWhenFree(tx, request.threadId, request.runId);
   return next;
 }
 

@@ -17,8 +17,17 @@ export function endWait(
   tx.store.putWait({ ...wait, end, endedAt: tx.now, loop });
   const agent = tx.agent(wait.threadId);
   tx.emit("wait.ended", agent, { runId: wait.runId }, { waitId: wait.id, end });
-  // The next request needs every result of the step, so the run goes on when its last wait has ended.
-  if (tx.store.openWaitsOf(wait.threadId).length === 0) tx.effects.resume.add(wait.threadId);
+  resumeWhenFree(tx, wait.threadId, wait.runId);
+}
+
+/**
+ * The next request needs every result of the step, so a run goes on when its last wait and question have ended. One that
+ * has not suspended yet looks itself before it does.
+ */
+export function resumeWhenFree(tx: Transaction, threadId: ThreadId, runId: RunId): void {
+  if (tx.store.run(runId)?.status !== "waiting") return;
+  if (tx.store.openWaitsOf(threadId).length > 0 || tx.store.openRequestsOf(threadId).length > 0) return;
+  tx.effects.resume.add(threadId);
 }
 
 /** Mail that reaches a waiter (WAI-3). */

@@ -64,6 +64,7 @@ export function resolveWait(
       );
     }
     works.add(work.id);
+    if (!agents.includes(work.executor)) agents.push(work.executor);
   }
   return { works: [...works], agents, need: needOf(input.mode, works.size) };
 }
