@@ -1,13 +1,16 @@
 /** `interrupt_agent`: cuts off what an agent is doing (agents.md 37-40, INT-1, INT-8). */
 import { z } from "zod";
+import type { CodexStatus } from "../protocol/agent.ts";
 import { isRunId } from "../protocol/ids.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Profile } from "../protocol/profile.ts";
+import type { AgentControl } from "../control/agent-control.ts";
 import type { Touched } from "../control/interrupt.ts";
+import { resolveTarget } from "../control/resolve-target.ts";
 import { idempotencyKey, shownStatus, target } from "./asking.ts";
-import { type BuiltIn, builtIn, result } from "./built-in.ts";
-import { referenceStatusOf } from "./reference-status.ts";
+import { type AgentCaller, type BuiltIn, builtIn, result } from "./built-in.ts";
+import { codexStatus } from "../control/status.ts";
 
 const SHOWN_AGENTS = 50;
 
@@ -49,7 +52,7 @@ export function interruptAgent(profile: Profile): BuiltIn {
           },
         );
       }
-      const previous = receipt ? null : await referenceStatusOf(control, caller, input.target);
+      const previous = receipt ? null : await referenceStatus(control, caller, input.target);
       const touched = await control.interrupt(
         caller,
         input.target,
@@ -58,6 +61,14 @@ export function interruptAgent(profile: Profile): BuiltIn {
       );
       return result(receipt ? shownReceipt(touched) : { previous_status: previous });
     },
+  });
+}
+
+/** @throws RejectedError for a target that cannot be resolved. */
+function referenceStatus(control: AgentControl, caller: AgentCaller, target: string): Promise<CodexStatus> {
+  return control.read((view) => {
+    const from = view.agent(caller.threadId)!.path;
+    return codexStatus(view, resolveTarget(view, control.tree.treeId, from, target), control);
   });
 }
 

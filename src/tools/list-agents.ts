@@ -9,7 +9,6 @@ import { type AgentSummary, listAgents as listPage } from "../control/listing.ts
 import { codexStatus } from "../control/status.ts";
 import { shownStatus } from "./asking.ts";
 import { type AgentCaller, type BuiltIn, builtIn, result } from "./built-in.ts";
-import { countsAsLoaded } from "./reference-status.ts";
 
 const OUTCOME_BYTES = 1024;
 const SHOWN_WORKS = 16;
@@ -96,8 +95,8 @@ function referenceList(
     for (let after: string | null = null; ;) {
       const page = view.agents(control.tree.treeId, under, { limit: 500, after });
       for (const agent of page.rows) {
-        if (!countsAsLoaded(control, agent)) continue;
-        agents.push({ agent_name: agent.path, agent_status: codexStatus(view, agent) });
+        const status = codexStatus(view, agent, control);
+        if (status !== "not_found") agents.push({ agent_name: agent.path, agent_status: status });
       }
       after = page.next;
       if (after === null) return { agents };

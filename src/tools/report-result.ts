@@ -1,10 +1,16 @@
 /** `report_result`: ends one of the works that a run serves, by itself (WRK-2). */
 import { z } from "zod";
-import { type BuiltIn, builtIn, result } from "./built-in.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import { type BuiltIn, type BuiltInCall, builtIn, result } from "./built-in.ts";
 
 const input = z.strictObject({
-  work_id: z.string().describe("The `Work id` in the message that asked for it."),
-  result: z.string().describe("The whole result; as JSON text where the task asked for JSON."),
+  work_id: z
+    .string()
+    .optional()
+    .describe("The `Work id` in the message that asked for it. May be left out when you have one task only."),
+  result: z
+    .union([z.string(), z.record(z.string(), z.unknown()), z.array(z.unknown())])
+    .describe("The whole result: text, or JSON where the task asked for JSON."),
   status: z.enum(["completed", "failed"]).optional().describe("Default `completed`."),
 });
 
@@ -18,14 +24,28 @@ export function reportResult(): BuiltIn {
     description,
     input,
     hints: { readOnly: false, destructive: false, idempotent: false },
-    async run(asked, { control, caller }) {
-      const report = {
-        workId: asked.work_id,
-        text: asked.result,
+    async run(asked, call) {
+      const work = await call.control.reportResult(call.caller, {
+        workId: asked.work_id ?? (await onlyWork(call)),
+        text: typeof asked.result === "string" ? asked.result : JSON.stringify(asked.result),
         status: asked.status ?? "completed",
-      } as const;
-      const work = await control.reportResult(caller, report);
+      });
       return result({ work_id: work.id, state: work.outcome?.ending ?? work.state });
     },
   });
+}
+
+/** The one open work that the caller's run serves. */
+async function onlyWork({ control, caller }: BuiltInCall): Promise<string> {
+  const open = await control.read((view) => {
+    const run = caller.runId === null ? undefined : view.run(caller.runId);
+    return (run?.serves ?? []).filter((id) => view.work(id)?.state !== "ended");
+  });
+  const [only, ...others] = open;
+  if (only !== undefined && others.length === 0) return only;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `you have ${open.length} open tasks; say with work_id which one this is the result of.`,
+    { argument: "work_id", serves: open.slice(0, 16) },
+  );
 }

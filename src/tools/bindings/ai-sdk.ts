@@ -1,21 +1,22 @@
 /**
  * The tools for the AI SDK (version 7): the record that `generateText`, `streamText` and its agents take as `tools`. It
- * depends on no package of the SDK: a schema is recognised there by a registered symbol.
+ * depends on no package of the SDK: the schema is a Standard JSON Schema, which the SDK takes as it is.
  *
  * - K1 The SDK checks no arguments: the definition does, and answers a fault with a refusal that a model can act on.
  * - K2 An abort of the SDK's call ends that call, never the agents (WAI-6).
  */
-import type { Json, JsonObject } from "../../protocol/json.ts";
+import type { Json } from "../../protocol/json.ts";
 import type { HostTool } from "../host-tools.ts";
-
-const SCHEMA = Symbol.for("vercel.ai.schema");
 
 type Arguments = Record<string, unknown>;
 
 interface AiSdkSchema {
-  readonly _type: Arguments;
-  readonly jsonSchema: JsonObject;
-  readonly validate: (value: unknown) => { readonly success: true; readonly value: Arguments };
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: "coppice";
+    readonly validate: (value: unknown) => { readonly value: Arguments };
+    readonly jsonSchema: { readonly input: () => Arguments; readonly output: () => Arguments };
+  };
 }
 
 export interface AiSdkTool {
@@ -32,15 +33,18 @@ export function toAiSdkTools(tools: readonly HostTool[]): Record<string, AiSdkTo
 }
 
 function toAiSdkTool(tool: HostTool): AiSdkTool {
-  const inputSchema = {
-    [SCHEMA]: true,
-    _type: {},
-    jsonSchema: tool.parameters,
-    validate: (value: unknown) => ({ success: true, value: value as Arguments }) as const,
-  };
+  // A copy: the SDK writes into what it is given.
+  const schema = (): Arguments => structuredClone(tool.parameters);
   return {
     description: tool.description,
-    inputSchema,
+    inputSchema: {
+      "~standard": {
+        version: 1,
+        vendor: "coppice",
+        validate: (value) => ({ value: value as Arguments }),
+        jsonSchema: { input: schema, output: schema },
+      },
+    },
     execute: async (input, { abortSignal }) => (await tool.call(input, { signal: abortSignal })).output,
   };
 }

@@ -49,13 +49,11 @@ export const limits: readonly Contract[] = [
     id: "HDR-2",
     behaviour: "Its wait returns unread mail with a cursor, and other tool results end with a notice.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "HDR-3",
     behaviour: "Mail is delivered once a later call shows the cursor; until then it comes again, marked.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "HDR-4",
