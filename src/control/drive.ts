@@ -7,13 +7,14 @@
  */
 import { describeError, InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
-import { endSpan, linkTo, startSpan } from "../platform/telemetry.ts";
+import { endSpan, failureOf } from "../platform/telemetry.ts";
 import { driveRun } from "../session/run-loop.ts";
 import type { Session } from "../session/session.ts";
 import type { Grant } from "./dispatch.ts";
 import { forget, load } from "./load.ts";
 import { loadHasFailed } from "./load-failure.ts";
 import { RunJournal } from "./run-journal.ts";
+import { endRunSpan, startRunSpan } from "./run-span.ts";
 import { reserveRun, resumeRun } from "./runs.ts";
 import type { Candidate, Tree } from "./tree.ts";
 
@@ -29,8 +30,15 @@ export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
         if (value === null || value === "rate") return;
         session.agent = { ...value.agent, config: session.agent.config };
         session.run = value.run;
+        session.ran = true;
         session.lifecycle.send("RESERVE");
-        tree.runs.set(candidate.threadId, { runId: value.run.id, candidate, grant, composed: false });
+        tree.runs.set(candidate.threadId, {
+          runId: value.run.id,
+          candidate,
+          grant,
+          composed: false,
+          drainedSeq: 0,
+        });
       },
     );
     if (reserved === "rate") tree.reactions.rateReached(tree, candidate);
@@ -57,7 +65,7 @@ export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
         session.agent = { ...value.agent, config: session.agent.config };
         session.run = value.run;
         session.lifecycle.send("RESUME");
-        tree.runs.set(candidate.threadId, { runId, candidate, grant, composed: true });
+        tree.runs.set(candidate.threadId, { runId, candidate, grant, composed: true, drainedSeq: 0 });
       },
     );
     if (resumed === null) return false;
@@ -111,40 +119,18 @@ function startDrive(tree: Tree, session: Session): void {
 }
 
 async function drive(tree: Tree, session: Session, signal: AbortSignal, generation: number): Promise<void> {
-  const { threadId, path, config } = session.agent;
   const run = session.run!;
-  const span = startSpan(
-    tree.shared.tracer,
-    `invoke_agent ${path}`,
-    {
-      "gen_ai.operation.name": "invoke_agent",
-      "gen_ai.agent.id": threadId,
-      "gen_ai.agent.name": path,
-      "gen_ai.conversation.id": threadId,
-      "gen_ai.provider.name": config.provider,
-      ...(run.model === null ? {} : { "gen_ai.request.model": run.model }),
-    },
-    { links: await causeLinks(tree, run.causes) },
-  );
+  const span = await startRunSpan(tree, session.agent, run);
   try {
     await driveRun(session, new RunJournal(tree, session, signal, span), signal);
-    endSpan(span);
+    await endRunSpan(tree, span, run);
   } catch (error) {
-    endSpan(span, error);
+    endSpan(span, { failure: failureOf(error) }, tree.redact);
     // Stopped, unloaded or lost: whoever did it has seen to the rest.
     if (session.generation !== generation || signal.aborted || tree.state !== "owned") return;
     if (error instanceof InterruptedError) return;
     await dropRun(tree, session, error);
   }
-}
-
-async function causeLinks(tree: Tree, causes: readonly { readonly workId: string | null }[]) {
-  const traces = await tree.read((view) =>
-    causes.flatMap(({ workId }) =>
-      workId === null ? [] : [view.work(workId as `wrk_${string}`)?.trace ?? null],
-    ),
-  );
-  return traces.flatMap((trace) => linkTo(trace));
 }
 
 /**

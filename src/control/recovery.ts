@@ -36,7 +36,7 @@ export function recoverRun(tx: Transaction, runId: RunId): void {
 
 /** Reserved and never accepted: its mail is still there and starts one new run. */
 function voidRun(tx: Transaction, run: RunRecord): void {
-  const works = worksOfStart(tx, run);
+  const works = worksOfStart(tx, run, run.reservedSeq);
   settleRun(tx, run.id, { status: "cancelled", reason: "not_accepted", text: "" });
   for (const id of works) {
     const work = must(tx.store.work(id), "work", id);

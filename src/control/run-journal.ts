@@ -11,7 +11,14 @@ import type { Usage } from "../protocol/usage.ts";
 import { salvageSteps } from "../lineage/salvage.ts";
 import { estimateTokens } from "../providers/model/estimate-tokens.ts";
 import { delay } from "../platform/clock.ts";
-import { type Attributes, endSpan, runInSpan, type Span, startSpan } from "../platform/telemetry.ts";
+import {
+  type Attributes,
+  endSpan,
+  failureOf,
+  runInSpan,
+  type Span,
+  startSpan,
+} from "../platform/telemetry.ts";
 import { costOf, estimateRequest, priceOf } from "../policy/budget.ts";
 import type {
   Admitted,
@@ -65,8 +72,10 @@ export class RunJournal implements RunPorts {
     const active = this.#tree.runs.get(this.#session.agent.threadId);
     const composed = await this.#tree.transact(
       (tx) => composeInput(tx, currentRun(tx, id), this.#session.items),
-      () => {
-        if (active !== undefined) active.composed = true;
+      (value) => {
+        if (active === undefined) return;
+        active.composed = true;
+        active.drainedSeq = value.mail.at(-1)?.seq ?? 0;
       },
     );
     this.#wrapUp = composed.wrapUp;
@@ -278,14 +287,21 @@ export class RunJournal implements RunPorts {
     ]);
   }
 
-  async span<T>(name: string, attributes: Attributes, body: () => Promise<T>): Promise<T> {
-    const span = startSpan(this.#tree.shared.tracer, name, attributes, { parent: this.#span });
+  async span<T>(
+    name: string,
+    attributes: Attributes,
+    body: (add: (attributes: Attributes) => void) => Promise<T>,
+    origin: { readonly client?: boolean } = {},
+  ): Promise<T> {
+    const { tracer, redact } = this.#tree.shared;
+    const span = startSpan(tracer, name, attributes, { parent: this.#span, ...origin });
+    let added: Attributes = {};
     try {
-      const value = await runInSpan(span, body);
-      endSpan(span);
+      const value = await runInSpan(span, () => body((more) => (added = { ...added, ...more })));
+      endSpan(span, { attributes: added }, redact);
       return value;
     } catch (error) {
-      endSpan(span, error);
+      endSpan(span, { attributes: added, failure: failureOf(error) }, redact);
       throw error;
     }
   }

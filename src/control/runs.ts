@@ -16,7 +16,7 @@ import { admitRate } from "../policy/rates.ts";
 import { spentScope } from "./limits.ts";
 import { markDelivered } from "./mail-states.ts";
 import { must, type Transaction } from "./transaction.ts";
-import { awaitingWorks, endWork, resultDelivered, serveWork, worksAskedBy } from "./works.ts";
+import { endWork, resultDelivered, serveWork, worksAskedBy } from "./works.ts";
 
 /** Reserves a run for the trigger-turn mail that is pending. Null when there is nothing to do any more. */
 export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "rate" | null {
@@ -305,12 +305,20 @@ export function resumeRun(tx: Transaction, runId: RunId): RunRecord {
   return next;
 }
 
-/** Works for which a run was started: those its causes ask for, or, for a woken run, those that await (MBX-15). */
-export function worksOfStart(tx: Transaction, run: RunRecord): readonly WorkId[] {
-  const asked = run.causes.flatMap((cause) => {
-    const mail = tx.store.mail(cause.mailId);
-    return mail === undefined ? [] : worksAskedBy(tx, mail);
-  });
-  if (asked.length > 0) return asked;
-  return awaitingWorks(tx, tx.agent(run.threadId)).map((work) => work.id);
+/**
+ * Works for which a run was started: those its mail asks for, and the awaiting ones whose results woke it or had joined its
+ * request (MBX-15). `seq` is the newest mail that it took in or was reserved for.
+ */
+export function worksOfStart(tx: Transaction, run: RunRecord, seq: number): readonly WorkId[] {
+  const works = new Set<WorkId>();
+  for (const mail of tx.store.unread(run.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+    if (mail.seq > seq) break;
+    for (const asked of worksAskedBy(tx, mail)) works.add(asked);
+    if (mail.resultOf === null) continue;
+    for (const holder of must(tx.store.work(mail.resultOf), "work", mail.resultOf).holds) {
+      const work = must(tx.store.work(holder), "work", holder);
+      if (work.executor === run.threadId && work.state === "awaiting_children") works.add(holder);
+    }
+  }
+  return [...works];
 }

@@ -170,7 +170,9 @@ function endingOf(settlement: Settlement): WorkEnding {
 
 function endUnaccepted(tx: Transaction, run: RunRecord, settlement: Settlement): void {
   const failed = settlement.status === "failed" && settlement.reason === "provider_error";
-  for (const id of worksOfStart(tx, run)) {
+  // Mail that had joined the request before it was refused counts like that for which the run was reserved.
+  const seq = Math.max(run.reservedSeq, tx.context.drainedSeq(run.threadId));
+  for (const id of worksOfStart(tx, run, seq)) {
     const work = tx.store.work(id);
     if (work === undefined || work.state === "ended") continue;
     const request = tx.store.mail(work.requestMailId);
@@ -185,7 +187,7 @@ function endUnaccepted(tx: Transaction, run: RunRecord, settlement: Settlement):
   }
   // What was drained into the request is accepted again, as queue-only mail.
   for (const mail of tx.store.unread(run.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
-    if (mail.seq <= run.reservedSeq && mail.workId === null) setTrigger(tx, mail, false);
+    if (mail.seq <= seq && mail.workId === null) setTrigger(tx, mail, false);
   }
 }
 

@@ -19,6 +19,8 @@ import type { ResolveInput } from "../policy/resolve-config.ts";
 import type { StoreTx } from "../store/port.ts";
 
 export interface Effects {
+  /** Agents whose records were written. */
+  readonly agents: Set<ThreadId>;
   /** Agents that have trigger-turn mail and no run. */
   readonly wake: Set<ThreadId>;
   /** Agents whose waits have all ended, or whose question was answered. */
@@ -45,11 +47,17 @@ export interface PlanContext {
   readonly ids: Ids;
   /** The first request of this agent's run has been composed (WAI-1). */
   composed(threadId: ThreadId): boolean;
+  /** The newest mail that a request of this agent's run, not accepted yet, has taken in; 0 for none. */
+  drainedSeq(threadId: ThreadId): number;
   /** The adapter of a provider can park an open wait (RES-2). */
   parksWaits(provider: string): boolean;
   contextWindow(agent: AgentRecord): number;
-  /** A permit is free for one more running child of this agent's tree. */
-  permitFree(): boolean;
+  /** Permits that are free for running children of this tree. */
+  permitsFree(): number;
+  /** Admitted: it has its permit and will have its run. */
+  isStarting(threadId: ThreadId): boolean;
+  /** Only agents that are kept resident by their mail could make room for another session (RES-3). */
+  onlyPinnedInTheWay(): boolean;
   /** Resolves the effective configuration of a child (SPN-7, POL-1). @throws RejectedError in the order of agents.md 17. */
   resolveConfig(request: ConfigRequest): AgentConfig;
   loaded(threadId: ThreadId): boolean;
@@ -76,6 +84,7 @@ export class Transaction {
   readonly context: PlanContext;
   readonly now: number;
   readonly effects: Effects = {
+    agents: new Set(),
     wake: new Set(),
     resume: new Set(),
     stop: [],
@@ -130,6 +139,7 @@ export class Transaction {
   putAgent(agent: AgentRecord, change: Partial<AgentRecord>): AgentRecord {
     const next: AgentRecord = { ...agent, ...change, revision: agent.revision + 1 };
     this.store.putAgent(next);
+    this.effects.agents.add(next.threadId);
     return next;
   }
 

@@ -62,6 +62,7 @@ export interface ActiveRun {
   readonly candidate: Candidate;
   grant: Grant | null;
   composed: boolean;
+  drainedSeq: number;
 }
 
 export interface TreeParts {
@@ -106,6 +107,8 @@ export class Tree implements PlanContext {
   readonly permits: PermitPool;
   readonly lane: AdmissionLane<Grant>;
   readonly sessions = new Map<ThreadId, Session>();
+  /** Loads under way; `stale` when a commit has changed what one has read. */
+  readonly loading = new Map<ThreadId, { stale: boolean }>();
   readonly runs = new Map<ThreadId, ActiveRun>();
   /** Unread mail of loaded agents, for the choice of whom to unload. */
   readonly mailboxes = new Map<ThreadId, Mailbox>();
@@ -151,6 +154,10 @@ export class Tree implements PlanContext {
     return this.runs.get(threadId)?.composed ?? true;
   }
 
+  drainedSeq(threadId: ThreadId): number {
+    return this.runs.get(threadId)?.drainedSeq ?? 0;
+  }
+
   parksWaits(provider: string): boolean {
     return this.shared.adapter(provider)?.capabilities.parksWaits ?? false;
   }
@@ -159,8 +166,18 @@ export class Tree implements PlanContext {
     return agent.config.contextWindow ?? 128_000;
   }
 
-  permitFree(): boolean {
-    return this.lane.newcomers === 0 && this.permits.available;
+  permitsFree(): number {
+    return this.permits.free;
+  }
+
+  isStarting(threadId: ThreadId): boolean {
+    return this.starting.has(threadId);
+  }
+
+  onlyPinnedInTheWay(): boolean {
+    const { residency } = this;
+    if (residency.room > 0 || residency.unloading > 0) return false;
+    return residency.victims(1).length === 0 && residency.victims(1, true).length > 0;
   }
 
   loaded(threadId: ThreadId): boolean {
@@ -268,6 +285,10 @@ export class Tree implements PlanContext {
     if (change.limits !== null) this.limits = change.limits;
     for (const [threadId, mailbox] of change.mailboxes) {
       if (this.sessions.has(threadId)) this.mailboxes.set(threadId, mailbox);
+    }
+    for (const threadId of effects.agents) {
+      const loading = this.loading.get(threadId);
+      if (loading !== undefined) loading.stale = true;
     }
     for (const { threadId, items } of effects.items) this.sessions.get(threadId)?.append(items);
     this.events.publish(effects.events);
