@@ -6,6 +6,7 @@ import type { MailRecord } from "../protocol/mail.ts";
 import type { MailId } from "../protocol/ids.ts";
 import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
+import type { Attributes } from "../platform/telemetry.ts";
 import type { AssistantPart, ItemBody } from "../protocol/transcript.ts";
 
 export type AssistantBody = Extract<ItemBody, { kind: "assistant" }>;
@@ -65,7 +66,13 @@ export interface RunPorts {
   giveUp(error: unknown, usage: StepUsage | null): Promise<void>;
   pause(ms: number, signal: AbortSignal): Promise<void>;
   progress(text: string): void;
-  span<T>(name: string, attributes: Record<string, string | number>, body: () => Promise<T>): Promise<T>;
+  /** Runs a body inside a span; `add` gives it attributes that are known only then (OBS-2). */
+  span<T>(
+    name: string,
+    attributes: Attributes,
+    body: (add: (attributes: Attributes) => void) => Promise<T>,
+    origin?: { readonly client?: boolean },
+  ): Promise<T>;
 }
 
 export type Call = Extract<AssistantPart, { callId: string }>;

@@ -9,6 +9,7 @@
 import { TransientError } from "../protocol/errors.ts";
 import type { StepUsage } from "../protocol/provider-events.ts";
 import { openCalls, type AssistantPart } from "../protocol/transcript.ts";
+import { usageAttributes } from "../platform/telemetry.ts";
 import type { Call, NextInput, RunPorts } from "./ports.ts";
 import { buildMessages, ownSteps } from "./prompt.ts";
 import type { Session } from "./session.ts";
@@ -70,6 +71,7 @@ async function executeCall(
       "gen_ai.operation.name": "execute_tool",
       "gen_ai.tool.name": call.name,
       "gen_ai.tool.call.id": call.callId,
+      "gen_ai.tool.type": "function",
     },
     () => ports.toolHost.execute(call, { agent: session.agent, runId: run.id, step: run.steps, signal }),
   );
@@ -107,13 +109,17 @@ async function requestStep(session: Session, ports: RunPorts, signal: AbortSigna
           "gen_ai.request.model": run.model ?? "default",
           "gen_ai.provider.name": run.provider,
         },
-        () =>
-          receive(session, ports, signal, response, input, {
+        async (add) => {
+          await receive(session, ports, signal, response, input, {
             messages,
             tools: admitted.tools ? ports.tools : [],
             maxOutputTokens: admitted.maxOutputTokens,
             attempt,
-          }),
+          });
+          if (response.usage !== null) add(usageAttributes(response.usage));
+          if (response.finish !== null) add({ "gen_ai.response.finish_reasons": [response.finish] });
+        },
+        { client: true },
       );
     } catch (error) {
       signal.throwIfAborted();
@@ -202,8 +208,10 @@ async function receive(
       case "usage":
         response.usage = event.usage;
         break;
-      case "accepted":
       case "finish":
+        response.finish = event.reason;
+        break;
+      case "accepted":
         break;
     }
   }
@@ -236,6 +244,7 @@ async function* untilAborted<T>(events: AsyncIterable<T>, signal: AbortSignal): 
 /** What a response has brought so far. Whole parts take the place of what streamed before them. */
 class Response {
   usage: StepUsage | null = null;
+  finish: string | null = null;
   readonly #parts: AssistantPart[] = [];
   #text = "";
   #reasoning = "";
