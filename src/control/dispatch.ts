@@ -96,3 +96,13 @@ export function apply(
 export function cancel(tree: Tree, threadId: ThreadId): boolean {
   return tree.lane.cancel(threadId);
 }
+
+/** A wait that cannot be parked begins: its session stays, its slot is somebody else's (RES-2). */
+export function lendSlot(tree: Tree, threadId: ThreadId): void {
+  if (tree.residency.slotOf(threadId)?.state === "resident") tree.residency.lend(threadId);
+}
+
+/** That wait has ended, in whatever way: it counts again, even over the limit. */
+export function reclaimSlot(tree: Tree, threadId: ThreadId): void {
+  if (tree.residency.slotOf(threadId)?.state === "lent") tree.residency.reclaim(threadId);
+}

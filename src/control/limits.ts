@@ -2,6 +2,7 @@
 import { depthOf, parentPath, type AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
+import type { ThreadId } from "../protocol/ids.ts";
 import type { Budgets } from "../protocol/limits.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { Transaction } from "./transaction.ts";
@@ -115,14 +116,27 @@ export function spentScope(tx: Transaction, path: AgentPath): { path: AgentPath;
   return null;
 }
 
-/** @throws RejectedError `QUEUE_FULL` when a new request would have to wait and too many wait already (EXE-2). */
-export function requireQueueRoom(tx: Transaction): void {
+/**
+ * A new request to an agent that is to be loaded must find room for it, at least in the queue (EXE-2, RES-3).
+ * @throws RejectedError `QUEUE_FULL` when it would have to wait and too many wait already; `AGENT_LIMIT_REACHED` when only
+ * agents that are kept resident by their mail could make room.
+ */
+export function requireQueueRoom(tx: Transaction, executor: ThreadId | null): void {
+  if ((executor === null || !tx.context.loaded(executor)) && tx.context.onlyPinnedInTheWay()) {
+    throw new RejectedError(
+      "AGENT_LIMIT_REACHED",
+      "every agent in memory that could make room is kept there by its unread mail; give one of them a task that reads it, then ask again.",
+      { limit: "residents", pinned: true },
+    );
+  }
   const bound = tx.limits.queue;
-  if (bound === null || tx.context.permitFree()) return;
-  const waiting = tx.store.triggered(tx.treeId);
-  if (waiting.length < bound) return;
-  const queued = waiting.filter((id) => tx.store.agent(id)?.currentRun === null).length;
-  if (queued < bound) return;
+  if (bound === null) return;
+  // Of the store, not of memory: commits of one tick see each other there alone.
+  const queued = tx.store.triggered(tx.treeId).filter((id) => {
+    const agent = tx.store.agent(id);
+    return agent?.parent != null && agent.currentRun === null && !tx.context.isStarting(id);
+  }).length;
+  if (queued < bound + tx.context.permitsFree()) return;
   throw new RejectedError(
     "QUEUE_FULL",
     `${queued} agents wait for a permit and at most ${bound} may; wait for results first.`,

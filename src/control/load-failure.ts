@@ -1,9 +1,13 @@
 /** What becomes of an agent that could not be loaded or started (RES-8, RES-9, REC-3). */
 import { CoppiceError, describeError } from "../protocol/errors.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
+import { closeOpenCalls } from "./interrupt.ts";
 import { setTrigger } from "./mail-states.ts";
+import { appendItems } from "./runs.ts";
+import { settleRun } from "./settle.ts";
 import type { Transaction } from "./transaction.ts";
 import type { Candidate, Tree } from "./tree.ts";
+import { resumeWhenFree } from "./wait-ends.ts";
 import { endWork, worksAskedBy } from "./works.ts";
 
 /** Loads are tried so often while their failure is retryable. */
@@ -24,6 +28,7 @@ export async function loadHasFailed(tree: Tree, candidate: Candidate, error: unk
       );
       return;
     }
+    if (code === "AGENT_CLOSED") return;
     if (code !== "LOAD_FAILED") return retryLater(tree, candidate, FIRST_DELAY_MS);
     const retryable = CoppiceError.is(error) && error.details["retryable"] === true;
     const again = await tree.transact((tx) => countFailure(tx, candidate, error, retryable));
@@ -54,36 +59,53 @@ function countFailure(
   return null;
 }
 
-/** Queue-only mail stays, and the agent stays addressable. */
+/** Queue-only mail stays, and the agent stays addressable. A run that was parked ends with its works. */
 function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
+  const failure = { code: "LOAD_FAILED", message: describeError(error), status: null };
+  const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
+  if (run !== undefined) {
+    appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "aborted: the agent could not be loaded"));
+    settleRun(tx, run.id, { status: "failed", reason: "failed", text: run.text, error: failure });
+  }
   for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
     if (!mail.trigger) continue;
     for (const id of worksAskedBy(tx, mail)) {
       endWork(tx, id, {
         ending: "failed",
         text: "",
-        error: { code: "LOAD_FAILED", message: describeError(error), status: null },
+        error: failure,
       });
     }
     const now = tx.store.mail(mail.id);
     if (now?.state === "accepted") setTrigger(tx, now, false);
   }
+  tx.effects.wake.delete(agent.threadId);
   for (const work of tx.store.openWorksOf(agent.threadId)) {
     if (work.state !== "awaiting_children") continue;
     endWork(tx, work.id, {
       ending: "failed",
       text: "",
-      error: { code: "LOAD_FAILED", message: describeError(error), status: null },
+      error: failure,
     });
   }
 }
 
 function retryLater(tree: Tree, candidate: Candidate, ms: number): void {
-  tree.shared.clock.setTimer(
-    ms,
-    () => {
-      if (tree.state === "owned") tree.reactions.wake(tree, candidate);
-    },
-    { keepAlive: true },
-  );
+  tree.shared.clock.setTimer(ms, () => void again(tree, candidate), { keepAlive: true });
+}
+
+/** What is stored says whether there is still a run to begin, or one to go on with. */
+async function again(tree: Tree, candidate: Candidate): Promise<void> {
+  const { threadId } = candidate;
+  if (tree.state !== "owned") return;
+  try {
+    await tree.transact((tx) => {
+      const { currentRun } = tx.agent(threadId);
+      if (currentRun !== null) resumeWhenFree(tx, threadId, currentRun);
+      else if (tx.store.mailbox(threadId).triggers > 0) tx.effects.wake.add(threadId);
+    });
+  } catch (error) {
+    tree.shared.logger.warn({ threadId, err: error }, "an agent could not be started again");
+    retryLater(tree, candidate, FIRST_DELAY_MS);
+  }
 }

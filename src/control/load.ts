@@ -9,8 +9,10 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { UnloadFacts } from "../residency/may-unload.ts";
 import { createLifecycle } from "../session/lifecycle.ts";
+import type { ProviderSession } from "../providers/port.ts";
 import { Session } from "../session/session.ts";
 import type { StoreView } from "../store/port.ts";
+import { requireOpen } from "./delivery.ts";
 import type { Tree } from "./tree.ts";
 
 interface Stored {
@@ -47,33 +49,57 @@ export function blockedBy(tree: Tree, agent: AgentRecord): RejectedError | null 
 
 /**
  * Loads a session that has its slot.
- * @throws RejectedError `LOAD_FAILED` with a reason, `PROVIDER_NOT_CONFIGURED`, `TOOL_NOT_CONFIGURED`.
+ * @throws RejectedError `LOAD_FAILED` with a reason, `PROVIDER_NOT_CONFIGURED`, `TOOL_NOT_CONFIGURED`, `AGENT_CLOSED`.
  */
 export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
   const known = tree.sessions.get(threadId);
   if (known !== undefined) return known;
   const lifecycle = createLifecycle(threadId, tree.shared.inspect);
   lifecycle.send("LOAD");
+  const loading = { stale: false };
+  let provider: ProviderSession | null = null;
+  tree.loading.set(threadId, loading);
+  try {
+    let stored = await readLoadable(tree, threadId);
+    provider = await openProvider(tree, stored.agent);
+    // A commit tells its changes to loaded sessions alone: what it changed before this one is among them is read again.
+    while (loading.stale) {
+      loading.stale = false;
+      stored = await readLoadable(tree, threadId);
+    }
+    tree.requireOwned();
+    const { agent, run, items } = stored;
+    const session = new Session({
+      lifecycle,
+      provider,
+      agent: { ...agent, config: ceiling(tree, stored) },
+      run,
+      items,
+    });
+    lifecycle.send("LOADED");
+    if (run?.status === "waiting") lifecycle.send("WAIT");
+    tree.sessions.set(threadId, session);
+    return session;
+  } catch (error) {
+    lifecycle.send("LOAD_FAILED");
+    provider?.close().catch(() => undefined);
+    throw error;
+  } finally {
+    tree.loading.delete(threadId);
+  }
+}
+
+/** What is stored of an agent that can be loaded. @throws as `load`. */
+async function readLoadable(tree: Tree, threadId: ThreadId): Promise<Stored> {
   const stored = await readStored(tree, threadId);
+  requireOpen(stored.agent);
   const blocked = blockedBy(tree, stored.agent);
   if (blocked !== null) throw blocked;
-  const { config } = stored.agent;
-  if (config.workspace !== null && !tree.shared.workspaceExists(config.workspace)) {
+  const { workspace } = stored.agent.config;
+  if (workspace !== null && !tree.shared.workspaceExists(workspace)) {
     throw loadFailed(stored.agent, "workspace_missing", false);
   }
-  const provider = await openProvider(tree, stored.agent);
-  const session = new Session({
-    lifecycle,
-    provider,
-    agent: { ...stored.agent, config: ceiling(tree, stored) },
-    run: stored.run,
-    items: stored.items,
-  });
-  lifecycle.send("LOADED");
-  if (stored.run?.status === "waiting") lifecycle.send("WAIT");
-  tree.requireOwned();
-  tree.sessions.set(threadId, session);
-  return session;
+  return stored;
 }
 
 async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {

@@ -76,7 +76,7 @@ function requireAdmissible(tx: Transaction, agent: AgentRecord, admitted: boolea
   requireBudgetLeft(tx, agent.path);
   if (agent.currentRun !== null) return;
   refuseRate(tx, "runsPerMinute", tx.tree().recentRuns, tx.limits.runsPerMinute);
-  if (!admitted && agent.parent !== null) requireQueueRoom(tx);
+  if (!admitted && agent.parent !== null) requireQueueRoom(tx, agent.threadId);
 }
 
 export type OnBusy = "steer" | "queue" | "reject";

@@ -2,7 +2,7 @@
 import { CoppiceError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
-import { apply, cancel } from "./dispatch.ts";
+import { apply, cancel, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
 import { forget } from "./load.ts";
 import { recoverRun } from "./recovery.ts";
@@ -24,6 +24,9 @@ export function createReactions(pump: () => void): Reactions {
       apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
     },
     resume(tree, candidate) {
+      reclaimSlot(tree, candidate.threadId);
+      // What it waits for as a new run, its mail, is this run's by now.
+      if (tree.lane.isWaiting(candidate.threadId, "new")) cancel(tree, candidate.threadId);
       apply(tree, candidate, "return", (grant) => goOn(tree, candidate, grant));
     },
     stop,
@@ -41,6 +44,7 @@ export function createReactions(pump: () => void): Reactions {
 /** A run is over: its permit is given back, its session is idle, or draining when it was cut off. */
 function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
   cancelReturn(tree, threadId);
+  reclaimSlot(tree, threadId);
   const session = tree.sessions.get(threadId);
   const active = tree.runs.get(threadId);
   if (active?.runId === runId) tree.runs.delete(threadId);

@@ -35,6 +35,7 @@ import { admitRequest, exhaust } from "./budget.ts";
 import { composeInput, leaveOut, overLimit } from "./compose.ts";
 import { answerRun } from "./answer.ts";
 import { collectCalls } from "./collect.ts";
+import { lendSlot } from "./dispatch.ts";
 import { acceptRequest, appendItems, currentRun, holdRun, recordStep, suspendRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import type { Tree } from "./tree.ts";
@@ -230,6 +231,8 @@ export class RunJournal implements RunPorts {
         this.#session.run = run;
         this.#session.lifecycle.send("WAIT");
         this.#tree.runs.get(this.#session.agent.threadId)?.grant?.lend();
+        const { openRequests } = this.#session.agent;
+        if (openRequests === 0 && !this.#tree.parksWaits(run.provider)) lendSlot(this.#tree, run.threadId);
       },
     );
     return suspended !== null;

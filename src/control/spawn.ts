@@ -81,7 +81,7 @@ export function spawn(
     );
   }
   requireSpawnLimits(tx, parent, path);
-  if (admitted === null) requireQueueRoom(tx);
+  if (admitted === null) requireQueueRoom(tx, null);
   if (tx.store.agentAt(tx.treeId, path) !== undefined) {
     throw new RejectedError(
       "AGENT_EXISTS",

@@ -13,10 +13,14 @@ import type { Json } from "../protocol/json.ts";
 import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { headBytes } from "../platform/text.ts";
+import { salvageSteps } from "../lineage/salvage.ts";
 import { currentRun } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { findLoop } from "./wait-cycle.ts";
 import { endForMail, settledWorks } from "./wait-ends.ts";
+
+/** Items looked through for what an agent last did. */
+const LOOK_BACK = 8;
 
 export interface WaitRequest {
   readonly callId: string;
@@ -220,11 +224,14 @@ export function resultLine(tx: Transaction, work: WorkRecord): Json {
 
 function openLine(tx: Transaction, work: WorkRecord): Json {
   const agent = tx.agent(work.executor);
+  const newest = tx.store.items(agent.threadId, Math.max(0, agent.items - LOOK_BACK), LOOK_BACK);
+  const lastStep = salvageSteps(newest, tx.context.redact).at(-1);
   return {
     work_id: work.id,
     agent: work.executorPath,
     state: work.state,
     last_active_ms_ago: tx.now - agent.lastActiveAt,
+    ...(lastStep === undefined ? {} : { last_step: lastStep }),
   };
 }
 

@@ -156,7 +156,10 @@ export class AdmissionLane<Grant extends Disposable> {
     return ahead === null ? null : this.#returns.size + this.#unpermitted.size + ahead + 1;
   }
 
-  isWaiting(threadId: ThreadId): boolean {
+  /** Without a kind: in whatever way. */
+  isWaiting(threadId: ThreadId, kind?: Applicant["kind"]): boolean {
+    if (kind === "return") return this.#returns.has(threadId);
+    if (kind === "new") return this.#unpermitted.has(threadId) || this.#fresh.has(threadId);
     return this.#returns.has(threadId) || this.#unpermitted.has(threadId) || this.#fresh.has(threadId);
   }
 

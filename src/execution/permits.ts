@@ -40,6 +40,13 @@ export class PermitPool {
     return this.#own.debtors.size;
   }
 
+  /** Permits that would be granted now, one after the other. */
+  get free(): number {
+    return Math.min(
+      ...this.#levels.map(({ limit, inUse }) => (limit === null ? Infinity : Math.max(0, limit - inUse))),
+    );
+  }
+
   /** Whether a permit would be granted now. */
   get available(): boolean {
     return isFree(this.#levels);
