@@ -99,6 +99,7 @@ class OwnRuntime implements Runtime {
         tools,
         control: (treeId) => this.#control(treeId),
         redact: createRedactor(options.secrets ?? []),
+        logger,
       }),
       adapter: (name) => providers[name],
       backOff: (name) => {

@@ -13,7 +13,7 @@ import type { AgentControl } from "../control/agent-control.ts";
 import { parseObject } from "./arguments.ts";
 import type { BuiltIn, ToolHints } from "./built-in.ts";
 import { hostBuiltIns } from "./built-ins.ts";
-import { errorOutput } from "./refusal.ts";
+import { errorOutput, refusalOutput, unknownTool } from "./refusal.ts";
 
 export interface HostToolResult {
   readonly output: Json;
@@ -71,12 +71,8 @@ export function callByName(
   const tool = tools.find((one) => one.name === name);
   if (tool !== undefined) return tool.call(input, options);
   const available = tools.map((one) => one.name);
-  const error = new RejectedError(
-    "INVALID_ARGUMENT",
-    `there is no tool \`${name.slice(0, 80)}\`; there are ${available.join(", ")}.`,
-    { argument: "name", available },
-  );
-  return Promise.resolve({ output: errorOutput(error), isError: true });
+  const error = unknownTool(name, available);
+  return Promise.resolve({ output: refusalOutput(error), isError: true });
 }
 
 /** A result as text, for transports that carry nothing else. */
@@ -104,7 +100,7 @@ async function callFor(
     answer = { output: outcome.output, isError: outcome.isError };
   } catch (error) {
     signal.throwIfAborted();
-    answer = { output: errorOutput(error), isError: true };
+    answer = { output: errorOutput(tool.name, error, control.tree.shared.logger), isError: true };
   }
   if (tool.carriesMail && !answer.isError) return answer;
   // What was done is done: a notice that cannot be read must not turn it into a failure.

@@ -6,9 +6,10 @@
  * - H2 What an agent may call is decided again at the call; a model may name a tool that it does not have (POL-1).
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError, RejectedError } from "../protocol/errors.ts";
+import { CoppiceError } from "../protocol/errors.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { ToolContext, ToolHost, ToolInvocation, ToolOutcome, ToolSpec } from "../protocol/tool.ts";
+import type { Logger } from "../platform/logger.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { parseObject } from "./arguments.ts";
@@ -16,7 +17,7 @@ import type { BuiltIn } from "./built-in.ts";
 import { agentBuiltIns, type BuiltIns } from "./built-ins.ts";
 import type { OwnTool } from "./define-tool.ts";
 import { callOwnTool, deniedEffects, effectsOf, requireEffects } from "./own-tool.ts";
-import { errorOutput } from "./refusal.ts";
+import { errorOutput, unknownTool } from "./refusal.ts";
 
 /** Room for the fields beside the message, and for its escapes. */
 const ARGUMENT_OVERHEAD = 2;
@@ -26,6 +27,7 @@ export interface ToolHostParts {
   readonly tools: readonly OwnTool[];
   readonly control: (tree: TreeId) => AgentControl;
   readonly redact: Redact;
+  readonly logger: Logger;
 }
 
 export function createToolHost(parts: ToolHostParts): ToolHost {
@@ -68,11 +70,7 @@ export function createToolHost(parts: ToolHostParts): ToolHost {
     if (tool !== undefined) requireEffects(tool, agent);
     if (tool !== undefined && agent.config.tools.includes(name)) return tool;
     const available = [...builtInsOf(agent), ...ownOf(agent)].map((one) => one.name);
-    throw new RejectedError(
-      "INVALID_ARGUMENT",
-      `there is no tool \`${name.slice(0, 80)}\`; yours are ${available.join(", ")}.`,
-      { argument: "name", available },
-    );
+    throw unknownTool(name, available);
   }
 
   return {
@@ -100,7 +98,7 @@ export function createToolHost(parts: ToolHostParts): ToolHost {
         context.signal.throwIfAborted();
         // Interrupted without a signal: the runtime is closing, and there is nobody left to read a result.
         if (CoppiceError.is(error) && error.family === "interrupted") throw error;
-        return { kind: "result", output: errorOutput(error), isError: true };
+        return { kind: "result", output: errorOutput(call.name, error, parts.logger), isError: true };
       }
     },
   };

@@ -47,7 +47,11 @@ export function listAgents(profile: Profile): BuiltIn {
           view,
           control.tree.treeId,
           {
-            under: resolveReference(view.agent(caller.threadId)!.path, input.path_prefix ?? "/root"),
+            under: resolveReference(
+              view.agent(caller.threadId)!.path,
+              input.path_prefix ?? "/root",
+              "path_prefix",
+            ),
             closed: input.closed ?? false,
             after: input.after ?? null,
             limit: input.limit ?? PAGE,
@@ -90,7 +94,7 @@ function referenceList(
   prefix: string | undefined,
 ): Promise<Json> {
   return control.read((view) => {
-    const under = resolveReference(view.agent(caller.threadId)!.path, prefix ?? "/root");
+    const under = resolveReference(view.agent(caller.threadId)!.path, prefix ?? "/root", "path_prefix");
     const agents: Json[] = [];
     for (let after: string | null = null; ;) {
       const page = view.agents(control.tree.treeId, under, { limit: 500, after });

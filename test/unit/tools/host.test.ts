@@ -4,6 +4,8 @@ import { z } from "zod";
 import type { Json, JsonObject } from "../../../src/protocol/json.ts";
 import { call, callWithText, say, spawn, type Script } from "../../../src/providers/scripted/script.ts";
 import { defineTool, type ToolRun } from "../../../src/tools/define-tool.ts";
+import { silentLogger } from "../../../src/platform/logger.ts";
+import { errorOutput } from "../../../src/tools/refusal.ts";
 import { harness, type Harness, type HarnessOptions } from "../../support/harness.ts";
 
 interface Result {
@@ -279,4 +281,17 @@ describe("own tools", () => {
       "spawn_agent send_message followup_task wait_agent interrupt_agent list_agents report_result read_artifact look",
     );
   });
+});
+
+test("what is no refusal is one line to the model and goes to the log whole", () => {
+  const logged: object[] = [];
+  const logger = { ...silentLogger, error: (entry: object) => void logged.push(entry) };
+  const fault = new TypeError("cannot read the password=hunter22 of undefined");
+  const output = errorOutput("spawn_agent", fault, logger);
+  expect(output).toEqual({
+    error: expect.stringMatching(/^INVARIANT_BROKEN: /) as string,
+    code: "INVARIANT_BROKEN",
+  });
+  expect(JSON.stringify(output)).not.toContain("hunter22");
+  expect(logged).toEqual([{ tool: "spawn_agent", err: fault }]);
 });
