@@ -3,7 +3,8 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { EventType } from "../protocol/events.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { Acting } from "./caller.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Touched } from "./interrupt.ts";
+import { must, type Transaction } from "./transaction.ts";
 
 type Kind = "started" | "interacted" | "interrupted";
 
@@ -26,9 +27,24 @@ export function activity(
   );
 }
 
-/** A work ended completed: said on the run that asked for it. */
+/** Says of each agent that an interrupt has touched which works of it have ended thereby. */
+export function interruptedActivities(tx: Transaction, acting: Acting, touched: readonly Touched[]): void {
+  const ended = tx.effects.worksEnded.map((id) => must(tx.store.work(id), "work", id));
+  for (const { threadId } of touched) {
+    const works = ended.filter((work) => work.executor === threadId);
+    for (const work of works.length === 0 ? [null] : works) {
+      activity(tx, acting, "interrupted", tx.agent(threadId), work);
+    }
+  }
+}
+
+/**
+ * A work ended completed: said on the run that asked for it. Where a result is the run's, so is this, and a run that serves
+ * requests of several runs says nothing (agents.md 58).
+ */
 export function completedActivity(tx: Transaction, work: WorkRecord): void {
   if (work.requester.kind !== "agent" || work.outcome?.ending !== "completed") return;
+  if (tx.profile.results === "per_run" && !standsForRun(tx, work)) return;
   tx.emit(
     "activity.completed",
     tx.agent(work.requester.threadId),
@@ -37,4 +53,12 @@ export function completedActivity(tx: Transaction, work: WorkRecord): void {
       agent: work.executorPath,
     },
   );
+}
+
+/** The first of the works that one run has served, all of them asked for by one run. */
+function standsForRun(tx: Transaction, work: WorkRecord): boolean {
+  const runId = work.outcome!.runId;
+  const serves = runId === null ? [] : (tx.store.run(runId)?.serves ?? []);
+  const origins = new Set(serves.map((id) => tx.store.work(id)?.originRunId ?? null));
+  return serves[0] === work.id && origins.size === 1;
 }

@@ -11,8 +11,10 @@ import type { MailReceipt } from "../protocol/mail.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { StoreView } from "../store/port.ts";
+import { interruptedActivities } from "./activity.ts";
 import { admitNow } from "./admit-now.ts";
 import { raiseBudget } from "./budget.ts";
+import { actingAs } from "./caller.ts";
 import { close, closePolitely } from "./close.ts";
 import type { Grant } from "./dispatch.ts";
 import { acknowledge, handOut, unreadNotice, type HostMail } from "./host.ts";
@@ -31,6 +33,7 @@ import { reportResult, type Report } from "./report.ts";
 import { answerRequest } from "./requests.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
+import type { Residents } from "./status.ts";
 import type { Tree } from "./tree.ts";
 import type { Transaction } from "./transaction.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
@@ -47,7 +50,7 @@ export interface SpawnReceipt {
   readonly workId: WorkId;
 }
 
-export class AgentControl implements Live {
+export class AgentControl implements Live, Residents {
   readonly tree: Tree;
   readonly #pump: () => void;
 
@@ -58,6 +61,8 @@ export class AgentControl implements Live {
 
   loaded = (threadId: ThreadId): boolean => this.tree.sessions.has(threadId);
   position = (threadId: ThreadId): number => this.tree.position(threadId);
+  resident = (threadId: ThreadId): boolean => this.tree.residency.has(threadId);
+  ran = (threadId: ThreadId): boolean => this.tree.sessions.get(threadId)?.ran ?? false;
 
   read<T>(plan: (view: StoreView) => T): Promise<T> {
     return this.tree.read(plan);
@@ -190,9 +195,11 @@ export class AgentControl implements Live {
       const from = caller.kind === "agent" ? tx.agent(caller.threadId).path : ROOT_PATH;
       const agent = resolveTarget(tx.store, tx.treeId, from, target);
       refuseTarget(tx, caller, agent);
-      const receipt = once(tx, key, { verb: "interrupt", target, ...input }, () => ({
-        touched: interrupt(tx, agent, input, this.tree.partialText) as unknown as Json,
-      }));
+      const receipt = once(tx, key, { verb: "interrupt", target, ...input }, () => {
+        const touched = interrupt(tx, agent, input, this.tree.partialText);
+        if (caller.kind === "agent") interruptedActivities(tx, actingAs(tx, caller), touched);
+        return { touched: touched as unknown as Json };
+      });
       return receipt.touched as unknown as Touched[];
     });
   }

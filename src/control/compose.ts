@@ -29,6 +29,7 @@ export function composeInput(
   tx: Transaction,
   run: RunRecord,
   items: readonly TranscriptItem[],
+  limit: ComposedInput["wrapUp"],
 ): ComposedInput {
   const first = run.acceptedAt === null;
   const agent = tx.agent(run.threadId);
@@ -39,10 +40,9 @@ export function composeInput(
     runId: run.id,
     phase: first ? "first" : "boundary",
     budgetBytes: tx.limits.mailPerRequestBytes ?? tx.context.contextWindow(agent),
-    userFirst: tx.profile.userRunDrainsLate && byUser,
+    lateAfter: tx.profile.userRunDrainsLate && byUser ? seenByLastRun(tx, agent) : null,
     withoutQueueOnly: first && agent.refusals >= REFUSALS,
   });
-  const limit = overLimit(tx.limits, run, tx.now);
   const modeHint = first ? dueModeHint(tx, agent, run) : null;
   const notes = [
     ...(first ? openingNotes(tx, agent, run, modeHint) : []),
@@ -60,6 +60,12 @@ export function composeInput(
     wrapUp: limit !== null && !run.wrapUpOffered ? limit : null,
     modeHint,
   };
+}
+
+/** Up to where mail was there when the agent's last run began (agents.md 49). */
+function seenByLastRun(tx: Transaction, agent: AgentRecord): number {
+  const last = agent.lastOutcome?.runId ?? null;
+  return last === null ? 0 : (tx.store.run(last)?.reservedSeq ?? 0);
 }
 
 /** The limit that a run has reached, if any; time in waits does not count (RUN-3). */

@@ -8,8 +8,10 @@ import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import { openCalls } from "../protocol/transcript.ts";
 import type { RunRecord } from "../protocol/run.ts";
+import type { MailRecord } from "../protocol/mail.ts";
+import { itemOf } from "./compose.ts";
 import { deadLetter, setTrigger } from "./mail-states.ts";
-import { appendItems } from "./runs.ts";
+import { appendItems, partialItems } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { statusOf } from "./status.ts";
 import type { Transaction } from "./transaction.ts";
@@ -40,6 +42,7 @@ export function interrupt(
   input: InterruptInput,
   partial: PartialText,
 ): Touched[] {
+  if (input.runId !== undefined && tx.agent(target.threadId).currentRun !== input.runId) return [];
   const agents = input.cascade === "subtree" ? subtree(tx, target) : [target];
   const before = agents.map((agent) => ({ agent, previous: statusOf(tx.store, agent, tx.context) }));
   const touched = before.filter(({ agent }) => interruptOne(tx, agent, input, partial(agent.threadId)));
@@ -68,12 +71,12 @@ export function subtree(tx: Transaction, top: AgentRecord): AgentRecord[] {
 function interruptOne(tx: Transaction, target: AgentRecord, input: InterruptInput, partial: string): boolean {
   const agent = tx.agent(target.threadId);
   if (agent.state !== "open") return false;
-  if (input.runId !== undefined && agent.currentRun !== input.runId) return false;
   const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
   const queued = run === undefined && tx.store.mailbox(agent.threadId).triggers > 0;
   const awaiting = awaitingWorks(tx, agent);
   if (run === undefined && !queued && awaiting.length === 0) return false;
   if (run === undefined) {
+    if (tx.profile.interruptQueuesTriggers) keepRequests(tx, agent, null);
     endQueued(tx, agent, queued);
     for (const work of awaiting) endWork(tx, work.id, { ending: "interrupted", text: "" });
     tx.putAgent(tx.agent(agent.threadId), {
@@ -99,6 +102,20 @@ function endQueued(tx: Transaction, agent: AgentRecord, queued: boolean): void {
   }
 }
 
+/** How a run ends that is cut off from outside. */
+const STOPS = {
+  interrupted: { status: "interrupted" },
+  closed: { status: "cancelled" },
+  budget_exhausted: {
+    status: "failed",
+    error: { code: "BUDGET_EXHAUSTED", message: "the budget is spent", status: null },
+  },
+  time_limit: {
+    status: "failed",
+    error: { code: "LIMIT_REACHED", message: "the time allowed for a run is used up", status: null },
+  },
+} as const;
+
 /**
  * Closes the transcript of a run that is cut off and settles it: what was said is kept, an open call is closed, a marker
  * says that the cut was on purpose (agents.md 39).
@@ -107,18 +124,16 @@ export function stopRun(
   tx: Transaction,
   agent: AgentRecord,
   run: RunRecord,
-  why: "interrupted" | "closed" | "budget_exhausted",
+  why: keyof typeof STOPS,
   partial: string,
   quiet: Quiet = false,
 ): void {
   if (run.acceptedAt !== null) appendItems(tx, agent, run, closingItems(tx, agent, run, partial, why));
+  else if (why === "interrupted" && tx.profile.interruptQueuesTriggers) keepRequests(tx, agent, run);
   settleRun(tx, run.id, {
-    status: why === "interrupted" ? "interrupted" : why === "closed" ? "cancelled" : "failed",
+    ...STOPS[why],
     reason: why,
     text: partial || run.text,
-    ...(why === "budget_exhausted"
-      ? { error: { code: "BUDGET_EXHAUSTED", message: "the budget is spent", status: null } }
-      : {}),
     quiet,
   });
   tx.effects.stop.push({ threadId: agent.threadId, runId: run.id, why });
@@ -132,24 +147,25 @@ function closingItems(
   why: string,
 ): ItemBody[] {
   const bodies: ItemBody[] = [];
-  if (partial !== "") {
-    bodies.push({
-      kind: "assistant",
-      phase: "partial",
-      parts: [{ type: "text", text: partial }],
-      model: run.model,
-      inherited: false,
-    });
-  }
+  bodies.push(...partialItems(run, partial));
   bodies.push(...closeOpenCalls(tx, agent, run, `aborted: ${why} by the user or another agent`));
-  if (why === "interrupted") {
-    bodies.push({
-      kind: "context",
-      topic: "interrupted",
-      text: "The previous run was interrupted on purpose. Commands it had started may still be running or may have done part of their work; check before you repeat them.",
-    });
-  }
+  if (why === "interrupted") bodies.push(INTERRUPTED);
   return bodies;
+}
+
+const INTERRUPTED: ItemBody = {
+  kind: "context",
+  topic: "interrupted",
+  text: "The previous run was interrupted on purpose. Commands it had started may still be running or may have done part of their work; check before you repeat them.",
+};
+
+/** Requests that end before a provider has accepted them are still told to the next run, before the marker (MBX-16). */
+function keepRequests(tx: Transaction, agent: AgentRecord, run: RunRecord | null): void {
+  const asked = (mail: MailRecord): boolean =>
+    mail.trigger && (run === null || mail.seq <= run.reservedSeq) && worksAskedBy(tx, mail).length > 0;
+  const requests = tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 }).filter(asked);
+  if (requests.length === 0) return;
+  appendItems(tx, agent, run, [...requests.map((mail) => itemOf(tx, mail)), INTERRUPTED]);
 }
 
 /** Results for tool calls that got none, so that no call is left dangling. */
@@ -178,6 +194,7 @@ function queueTriggers(tx: Transaction, agent: AgentRecord): void {
   for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
     setTrigger(tx, mail, false);
   }
+  tx.effects.wake.delete(agent.threadId);
 }
 
 function cancelPending(tx: Transaction, agent: AgentRecord): void {

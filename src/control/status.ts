@@ -40,14 +40,25 @@ function waitingOn(view: StoreView, agent: AgentRecord): string[] {
     );
 }
 
-/** The same for the `codex` profile (agents.md 42, 43). `loaded` is residency: it shows unloaded agents as not found. */
-export function codexStatus(view: StoreView, agent: AgentRecord): CodexStatus {
+/** What the reference's words ask of memory. */
+export interface Residents {
+  /** Loaded, or on its way there. */
+  readonly resident: (threadId: AgentRecord["threadId"]) => boolean;
+  /** It has had a run since it was loaded. */
+  readonly ran: (threadId: AgentRecord["threadId"]) => boolean;
+}
+
+/**
+ * The same for the `codex` profile (agents.md 37, 41 to 43): whoever is not loaded is not found, save the root, and one
+ * that is parked in a wait.
+ */
+export function codexStatus(view: StoreView, agent: AgentRecord, memory: Residents): CodexStatus {
   if (agent.state !== "open") return "shutdown";
-  if (agent.currentRun !== null) return "running";
-  const triggers = view.mailbox(agent.threadId).triggers > 0;
+  const loaded = agent.parent === null || agent.currentRun !== null || memory.resident(agent.threadId);
+  if (!loaded) return "not_found";
+  if (agent.currentRun !== null || view.mailbox(agent.threadId).triggers > 0) return "running";
   const last = agent.lastOutcome;
-  if (last === null) return triggers ? "running" : agent.runs === 0 ? "pending_init" : "interrupted";
-  if (triggers) return "running";
+  if (last === null || !memory.ran(agent.threadId)) return "pending_init";
   if (last.status === "completed") return { completed: last.text === "" ? null : last.text };
   if (last.status === "failed") return { errored: last.text };
   return "interrupted";

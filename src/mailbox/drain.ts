@@ -17,8 +17,11 @@ export interface DrainRequest {
   /** `first`: no request of this run was accepted yet. */
   readonly phase: "first" | "boundary";
   readonly budgetBytes: number;
-  /** A run which the user started takes only the user's input into its first request (`userRunDrainsLate`). */
-  readonly userFirst?: boolean;
+  /**
+   * A run which the user started takes only the user's input into its first request (`userRunDrainsLate`), and mail up to
+   * this `seq`, which was there before the run before it: nothing is more than one run late. Null: it takes all.
+   */
+  readonly lateAfter?: number | null;
   /** After requests that the provider refused: queue-only mail stays out, of results a stub goes in (MBX-15). */
   readonly withoutQueueOnly?: boolean;
 }
@@ -60,8 +63,8 @@ export function owesReservedMail(unread: readonly MailRecord[], runId: RunId, re
   return unread.some((mail) => mail.trigger && mail.seq <= reservedSeq && mail.boundRunId !== runId);
 }
 
-function mayJoin(mail: MailRecord, { runId, phase, userFirst }: DrainRequest): boolean {
+function mayJoin(mail: MailRecord, { runId, phase, lateAfter = null }: DrainRequest): boolean {
   if (mail.state !== "accepted" || mail.boundRunId === runId) return false;
   if (phase === "boundary") return !mail.nextRun;
-  return userFirst !== true || mail.kind === "user";
+  return lateAfter === null || mail.kind === "user" || mail.seq <= lateAfter;
 }

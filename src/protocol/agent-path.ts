@@ -19,7 +19,9 @@ export function parseTaskName(name: string): string {
   if (name === "." || name === "..")
     refuse(`task_name \`${name}\` is reserved; paths have no relative steps.`);
   if (name.includes("/")) refuse("task_name must be one segment and may not contain `/`.");
-  if (!SEGMENT.test(name)) refuse("task_name may only hold lowercase letters, digits and underscores.");
+  if (!SEGMENT.test(name)) {
+    refuse(`task_name may only hold lowercase letters, digits and underscores, not \`${strangerIn(name)}\`.`);
+  }
   return name;
 }
 
@@ -56,26 +58,37 @@ export function branchOf(path: AgentPath): AgentPath {
  * sibling (agents.md 3, 5).
  * @throws RejectedError `INVALID_ARGUMENT` that names the fault.
  */
-export function resolveReference(caller: AgentPath, reference: string): AgentPath {
+export function resolveReference(caller: AgentPath, reference: string, argument = "target"): AgentPath {
   const refuse = (reason: string): never => {
-    throw new RejectedError("INVALID_ARGUMENT", reason, { argument: "target", value: clip(reference) });
+    throw new RejectedError("INVALID_ARGUMENT", reason, { argument, value: clip(reference) });
   };
-  if (reference === "") refuse("target is empty; give a path such as `/root/worker` or the name of a child.");
+  if (reference === "")
+    refuse(`${argument} is empty; give a path such as \`/root/worker\` or the name of a child.`);
   const absolute = reference.startsWith("/");
-  if (reference.endsWith("/")) refuse("target may not end with `/`.");
+  if (reference.endsWith("/")) refuse(`${argument} may not end with \`/\`.`);
   const segments = (absolute ? reference.slice(1) : reference).split("/");
-  if (absolute && segments[0] !== "root") refuse("an absolute target must start with `/root`.");
+  if (absolute && segments[0] !== "root") refuse(`${argument} is absolute and must start with \`/root\`.`);
   const rest = absolute ? segments.slice(1) : segments;
   for (const segment of rest) {
     if (segment === "." || segment === "..")
-      refuse("a target has no relative steps; `.` and `..` are not paths.");
-    if (segment === "root") refuse("`root` is reserved; the root agent is `/root`.");
+      refuse(`${argument} may have no relative steps; \`.\` and \`..\` are not paths.`);
+    if (segment === "root")
+      refuse(`${argument} holds \`root\`, which is reserved; the root agent is \`/root\`.`);
     if (!SEGMENT.test(segment)) {
-      refuse("a target may only hold lowercase letters, digits and underscores between its `/`.");
+      refuse(
+        segment === ""
+          ? `${argument} lacks a name between two \`/\`.`
+          : `${argument} may only hold lowercase letters, digits and underscores between its \`/\`, not \`${strangerIn(segment)}\`.`,
+      );
     }
   }
   const base = absolute ? ROOT_PATH : caller;
   return (rest.length === 0 ? base : `${base}/${rest.join("/")}`) as AgentPath;
+}
+
+/** The first character that no segment may hold. */
+function strangerIn(text: string): string {
+  return /[^a-z0-9_]/u.exec(text)?.[0] ?? "";
 }
 
 function clip(text: string): string {

@@ -14,6 +14,8 @@ export class Session {
   agent: AgentRecord;
   run: RunRecord | null;
   items: TranscriptItem[];
+  /** It has had a run since it was loaded. */
+  ran: boolean;
   /** What the request under way has said so far; kept with an interrupted run. */
   partialText = "";
   /** Aborts the request and the tools of the current drive; made when a drive starts. */
@@ -34,6 +36,7 @@ export class Session {
     this.provider = parts.provider;
     this.agent = parts.agent;
     this.run = parts.run;
+    this.ran = parts.run !== null;
     this.items = parts.items;
   }
 

@@ -52,8 +52,9 @@ describe("what does not join", () => {
 
   test("anything but the user's input in the late-draining first request", () => {
     const unread = [mailOf(1), mailOf(2, { kind: "user", trigger: true }), mailOf(3)];
-    expect(drain(unread, { phase: "first", userFirst: true }).mail).toEqual([2]);
-    expect(drain(unread, { phase: "boundary", userFirst: true }).mail).toEqual([1, 2, 3]);
+    expect(drain(unread, { phase: "first", lateAfter: 0 }).mail).toEqual([2]);
+    expect(drain(unread, { phase: "first", lateAfter: 1 }).mail).toEqual([1, 2]);
+    expect(drain(unread, { phase: "boundary", lateAfter: 0 }).mail).toEqual([1, 2, 3]);
   });
 
   test("queue-only mail after refusals, save results as stubs", () => {
