@@ -5,7 +5,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { deadLetter } from "./mail-states.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
 import type { Transaction } from "./transaction.ts";
-import { endWork } from "./works.ts";
+import { endWork, resultDelivered } from "./works.ts";
 
 /** Closes the agents and answers them, leaves first. Closed ones are left out. */
 export function close(tx: Transaction, target: AgentRecord, partial: PartialText): AgentRecord[] {
@@ -22,6 +22,8 @@ function closeOne(tx: Transaction, top: AgentPath, target: AgentRecord, partial:
   }
   for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 4 })) {
     deadLetter(tx, mail, "closed");
+    // Nobody is owed it any more: the agent's works, which alone could wait for it, have ended.
+    if (mail.resultOf !== null) resultDelivered(tx, mail.resultOf);
   }
   const closed = tx.putAgent(tx.agent(agent.threadId), { state: "closed" });
   tx.emit("agent.closed", closed, { runId: run?.id ?? null });

@@ -1,0 +1,90 @@
+/**
+ * A process's connection to the store. What is asked goes to the store in order and its answers come back in order; a
+ * frozen process gets them when it is thawed, a killed one never. Faults are drawn for each commit; a kill between them
+ * leaves undone what the store had not begun.
+ */
+import { RejectedError, TransientError } from "../../../src/protocol/errors.ts";
+import type { Store, StoreTx, StoreView } from "../../../src/store/port.ts";
+import type { SimulatedProcess } from "../../../src/testing/scheduler-process.ts";
+
+export type LinkFault = "none" | "busy" | "io" | "crash_before" | "crash_after";
+
+export interface LinkOptions {
+  readonly process: SimulatedProcess;
+  readonly store: Store;
+  /** Asked for each commit. */
+  readonly fault: () => LinkFault;
+  /** Kills the process. */
+  readonly crash: () => void;
+  /** Called inside each commit, with the plan's writes in place. */
+  readonly committed: (view: StoreView) => void;
+  /** Answers wait for the scheduler instead of coming with the store's own. */
+  readonly late: boolean;
+}
+
+class Unborn extends Error {
+  override readonly message = "the process was killed before the store had begun";
+}
+
+export function link({ process, store, fault, crash, committed, late }: LinkOptions): Store {
+  const answers: (() => void)[] = [];
+
+  /** In the order in which the store gave them. */
+  function answer(deliver: () => void): void {
+    if (process.state() === "killed") return;
+    if (!late && answers.length === 0 && process.state() === "running") return deliver();
+    answers.push(deliver);
+    process.offer("store answers", () => answers.shift()?.());
+  }
+
+  function through<T>(begin: () => Promise<T>): Promise<T> {
+    if (process.state() === "killed") return new Promise(() => undefined);
+    return new Promise<T>((resolve, reject) => {
+      begin().then(
+        (value) => answer(() => resolve(value)),
+        (error: unknown) => answer(() => reject(error as Error)),
+      );
+    });
+  }
+
+  function commit<T>(lease: Parameters<Store["commit"]>[0], plan: (tx: StoreTx) => T): Promise<T> {
+    const drawn = fault();
+    return through(async () => {
+      if (drawn === "busy") throw new TransientError("STORE_BUSY", "The store is locked; this was drawn. Try again.");
+      if (drawn === "io") throw new TransientError("STORE_IO", "The disk failed; this was drawn.");
+      if (drawn === "crash_before") {
+        crash();
+        throw new Unborn();
+      }
+      const value = await store.commit(lease, (tx) => {
+        if (process.state() === "killed") throw new Unborn();
+        const result = plan(tx);
+        committed(tx);
+        return result;
+      });
+      if (drawn === "crash_after") crash();
+      return value;
+    });
+  }
+
+  return {
+    kind: store.kind,
+    name: store.name,
+    send: (mail) => through(() => store.send(mail)),
+    command: (record) => through(() => store.command(record)),
+    claim: (request) => through(() => store.claim(request)),
+    heartbeat: (leases, leaseMs) => through(() => store.heartbeat(leases, leaseMs)),
+    release: (lease, options) => through(() => store.release(lease, options)),
+    claimable: (limit, dead) => through(() => store.claimable(limit, dead)),
+    commit,
+    read: (plan) => through(() => store.read(plan)),
+    changes: (tree) => through(() => store.changes(tree)),
+    onHint: (tree, callback) => store.onHint(tree, () => void (process.state() === "running" && callback())),
+    close: async () => undefined,
+  };
+}
+
+/** What a refusal may say without being a fault of the runtime. */
+export function isExpected(error: unknown): boolean {
+  return error instanceof RejectedError || error instanceof TransientError;
+}

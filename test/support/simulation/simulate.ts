@@ -1,0 +1,253 @@
+/**
+ * One simulated life of a tree, from a seed: what its agents do, who disturbs it, what fails, and in which order everything
+ * settles. It ends when the tree has come to rest, and answers what was broken, if anything.
+ */
+import type { LimitsInput } from "../../../src/protocol/limits.ts";
+import type { StoreView } from "../../../src/store/port.ts";
+import { createMemoryStore } from "../../../src/store/memory.ts";
+import { seededScheduler, type SeededScheduler } from "../../../src/testing/scheduler.ts";
+import { Actors } from "./actors.ts";
+import { dice } from "./randomness.ts";
+import { type Faults, World } from "./world.ts";
+
+export interface Scenario {
+  readonly seed: number;
+  /** Mailbox 3, residents 2, running 1. */
+  readonly tiny: boolean;
+  readonly others: boolean;
+  readonly fate: boolean;
+  readonly faults: Faults;
+  readonly failures: boolean;
+  readonly questions: boolean;
+  readonly onLostRun: "notify" | "retry";
+  readonly acts: number;
+  readonly lastStep: number;
+  readonly earlyTimers: number;
+}
+
+export interface Life {
+  readonly scenario: Scenario;
+  readonly trace: readonly number[];
+  readonly steps: number;
+  readonly commits: number;
+  /** Null when every promise held. */
+  readonly broken: string | null;
+  /** The end of the event log, and what the scheduler did last. */
+  readonly tail: string;
+}
+
+/** What a seed stands for. */
+export function scenarioOf(seed: number): Scenario {
+  const d = dice(seed, "scenario");
+  const rough = d.chance(0.6);
+  return {
+    seed,
+    tiny: d.chance(0.35),
+    others: d.chance(0.5),
+    fate: rough && d.chance(0.6),
+    faults: {
+      refuse: rough && d.chance(0.4) ? 0.03 : 0,
+      crash: rough && d.chance(0.5) ? 0.01 : 0,
+      lateAnswers: d.chance(0.25),
+    },
+    failures: d.chance(0.5),
+    questions: d.chance(0.4),
+    onLostRun: d.chance(0.3) ? "retry" : "notify",
+    acts: 3 + d.below(20),
+    lastStep: 3 + d.below(7),
+    earlyTimers: d.chance(0.5) ? 0.02 : 0,
+  };
+}
+
+const LIMITS: LimitsInput = {
+  depth: 3,
+  agentsPerTree: 14,
+  waitMinimumMs: 100,
+  waitDefaultMs: 5000,
+  interruptGraceMs: 200,
+  pollMs: 400,
+  retries: 2,
+  running: 3,
+  residents: 6,
+};
+const TINY: LimitsInput = { ...LIMITS, running: 1, residents: 2, mailboxMessages: 3 };
+
+/** Virtual time in which everything must have come to rest once nobody disturbs it any more. */
+const REST_MS = 30 * 60_000;
+const MOST_STEPS = 60_000;
+
+export async function simulate(scenario: Scenario, replay?: readonly number[]): Promise<Life> {
+  const { seed, earlyTimers } = scenario;
+  const scheduler = seededScheduler(seed, { earlyTimers, ...(replay === undefined ? {} : { replay }) });
+  const store = createMemoryStore({ clock: scheduler.process("store").clock });
+  const world = new World({
+    scheduler,
+    store,
+    behaviour: { seed, lastStep: scenario.lastStep, failures: scenario.failures, questions: scenario.questions },
+    limits: scenario.tiny ? TINY : LIMITS,
+    faults: scenario.faults,
+    onLostRun: scenario.onLostRun,
+  });
+  try {
+    await live(world, scenario);
+  } catch (error) {
+    world.fail(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  }
+  const tail = world.broken === null ? "" : await tailOf(world, scheduler);
+  return {
+    scenario,
+    trace: scheduler.trace(),
+    steps: scheduler.steps,
+    commits: world.commits,
+    broken: world.broken?.message ?? null,
+    tail,
+  };
+}
+
+async function live(world: World, scenario: Scenario): Promise<void> {
+  const { scheduler } = world;
+  await scheduler.complete(world.start());
+  const actors = new Actors(world, scenario);
+  actors.begin();
+  const keeper = new Keeper(world);
+  await scheduler.run({
+    maxSteps: MOST_STEPS,
+    until: () => {
+      world.judgeMemory();
+      keeper.look();
+      return actors.done || world.broken !== null;
+    },
+  });
+  world.calm = true;
+  for (const { process } of world.owners) process.thaw();
+  const settle = {
+    maxSteps: MOST_STEPS,
+    forMs: REST_MS,
+    until: () => {
+      world.judgeMemory();
+      keeper.look();
+      actors.answerAll();
+      return world.broken !== null || (world.owner !== null && !keeper.busy && atRest(world));
+    },
+  };
+  // An act may still be under way when the tree rests, and what is given back comes after the last commit.
+  for (let round = 0; round < 20; round += 1) {
+    await scheduler.run(settle);
+    await scheduler.run({ maxSteps: MOST_STEPS, forMs: 1000 });
+    if (world.broken !== null) return;
+    if (world.owner !== null && atRest(world)) break;
+  }
+  judgeRest(world);
+}
+
+/** Opens the tree again when nobody holds it, and once more for as long as that is refused. */
+class Keeper {
+  readonly #world: World;
+  busy = false;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  look(): void {
+    if (this.busy || this.#world.owner !== null) return;
+    this.busy = true;
+    const done = (): void => {
+      this.busy = false;
+    };
+    // The process may be killed while it opens; its promise is then never settled.
+    const opening = this.#world.start();
+    opening.then(done, () => {
+      this.#world.owners.at(-1)?.process.kill();
+      this.#world.scheduler.process("outside").clock.setTimer(500, done);
+    });
+    this.#watch(opening);
+  }
+
+  #watch(opening: Promise<unknown>): void {
+    const outside = this.#world.scheduler.process("outside");
+    let open = true;
+    const settled = (): void => {
+      open = false;
+    };
+    opening.then(settled, settled);
+    const look = (): void => {
+      if (!open) return;
+      const last = this.#world.owners.at(-1);
+      if (last?.process.state() === "killed") this.busy = false;
+      else outside.clock.setTimer(300, look);
+    };
+    outside.clock.setTimer(300, look);
+  }
+}
+
+function atRest(world: World): boolean {
+  let rest = false;
+  void world.store.read((view) => {
+    rest = faultOfRest(view, world) === null;
+  });
+  return rest;
+}
+
+/** What is still to be done, or null. */
+function faultOfRest(view: StoreView, world: World): string | null {
+  const tree = world.treeId!;
+  const runs = view.openRuns(tree);
+  if (runs.length > 0) return `${runs.length} runs are open`;
+  const open = view.works(tree, { limit: 10_000 }).rows.filter((work) => work.state !== "ended");
+  if (open.length > 0) return `${open.length} works are open`;
+  const triggered = view.triggered(tree).filter((id) => view.agent(id)?.state === "open");
+  if (triggered.length > 0) return `${triggered.length} agents have mail that should have started a run`;
+  if (view.pendingCommands(tree).length > 0) return "commands wait";
+  if (view.arrivals(tree).length > 0) return "mail of others waits to be looked at";
+  return null;
+}
+
+/** At rest nothing is held: no permit, no slot without a session, no place in a queue. */
+function judgeRest(world: World): void {
+  void world.store.read((view) => {
+    const fault = faultOfRest(view, world);
+    if (fault !== null) world.fail(`MBX-6 at rest, and then ${fault}`);
+  });
+  const tree = world.owner?.handle?.control.tree;
+  if (tree === undefined) return world.fail("REC-2 nobody owns the tree");
+  const held = {
+    "permits in use": tree.permits.inUse,
+    "permits lent": tree.permits.lent,
+    "permits overdrawn": tree.permits.overdrawn,
+    "runs in memory": tree.runs.size,
+    "agents in the queue": tree.lane.size,
+    "agents being started": tree.starting.size,
+    "grants without a run": tree.granted.size,
+    "slots without a session": tree.residency.count - tree.sessions.size,
+  };
+  for (const [what, count] of Object.entries(held)) if (count !== 0) world.fail(`EXE-4 at rest: ${what} is ${count}`);
+  for (const [, session] of tree.sessions) {
+    if (session.lifecycle.state !== "idle") world.fail(`LST-1 at rest ${session.agent.path} is ${session.lifecycle.state}`);
+    if (session.run !== null || session.drive !== null) world.fail(`LST-1 at rest ${session.agent.path} still has a run in memory`);
+  }
+}
+
+async function tailOf(world: World, scheduler: SeededScheduler): Promise<string> {
+  const lines: string[] = [];
+  void world.store.read((view) => {
+    if (world.treeId === null) return;
+    const last = view.lastEvent(world.treeId);
+    for (const event of view.events(world.treeId, Math.max(0, last - 60), 60)) {
+      lines.push(
+        [event.seq, event.type, event.path, event.runId?.slice(0, 9), event.workId?.slice(0, 9), JSON.stringify(event.data).slice(0, 200)]
+          .filter((part) => part !== null && part !== undefined)
+          .join(" "),
+      );
+    }
+    for (const agent of view.agents(world.treeId, "/root", { limit: 100, closed: true }).rows) {
+      const run = agent.currentRun === null ? null : view.run(agent.currentRun);
+      const box = view.mailbox(agent.threadId);
+      lines.push(
+        `${agent.path} ${agent.state}, run ${run?.id.slice(0, 9) ?? "none"} ${run?.status ?? ""}, unread ${box.unread}, triggers ${box.triggers}, ` +
+          `works ${view.openWorksOf(agent.threadId).map((work) => `${work.id.slice(0, 9)} ${work.state}`).join(", ")}`,
+      );
+    }
+  });
+  return [...lines, ...scheduler.dump().split("\n").filter((line) => !line.startsWith("trace"))].join("\n");
+}

@@ -1,0 +1,176 @@
+/**
+ * The simulated world: one store, the processes that own the tree one after the other or side by side, and a judge that
+ * looks at the store within every commit. What happens in it is drawn elsewhere (`actors.ts`, `agent-script.ts`).
+ */
+import { z } from "zod";
+import type { Logger } from "../../../src/platform/logger.ts";
+import { seededRandom } from "../../../src/platform/ids.ts";
+import { CoppiceError } from "../../../src/protocol/errors.ts";
+import type { TreeId } from "../../../src/protocol/ids.ts";
+import type { LimitsInput } from "../../../src/protocol/limits.ts";
+import { scripted } from "../../../src/providers/scripted/provider.ts";
+import { createRuntime, type Runtime } from "../../../src/runtime/create-runtime.ts";
+import type { TreeHandle } from "../../../src/runtime/tree-handle.ts";
+import type { Store, StoreView } from "../../../src/store/port.ts";
+import { invariants, type Invariants } from "../../../src/testing/invariants.ts";
+import type { SeededScheduler } from "../../../src/testing/scheduler.ts";
+import type { SimulatedProcess } from "../../../src/testing/scheduler-process.ts";
+import { defineTool } from "../../../src/tools/define-tool.ts";
+import { type Behaviour, agentScript } from "./agent-script.ts";
+import { link, type LinkFault } from "./link.ts";
+import { dice, type Dice } from "./randomness.ts";
+
+export interface Faults {
+  /** Probability that a commit is refused by the store. */
+  readonly refuse: number;
+  /** Probability that the process dies at a commit. */
+  readonly crash: number;
+  readonly lateAnswers: boolean;
+}
+
+export interface WorldOptions {
+  readonly scheduler: SeededScheduler;
+  readonly store: Store;
+  readonly behaviour: Behaviour;
+  readonly limits: LimitsInput;
+  readonly faults: Faults;
+  readonly onLostRun: "notify" | "retry";
+}
+
+/** A process that owns the tree, or did. */
+export interface Owner {
+  readonly pid: number;
+  readonly process: SimulatedProcess;
+  readonly runtime: Runtime;
+  handle: TreeHandle | null;
+}
+
+/** A promise of the runtime was broken; the message says which. */
+export class Broken extends Error {
+  override readonly name = "Broken";
+}
+
+export class World {
+  readonly scheduler: SeededScheduler;
+  readonly store: Store;
+  readonly options: WorldOptions;
+  readonly owners: Owner[] = [];
+  readonly #dice: Dice;
+  #invariants: Invariants | null = null;
+  #treeId: TreeId | null = null;
+  #broken: Broken | null = null;
+  /** No more faults: everything is to come to rest. */
+  calm = false;
+  commits = 0;
+
+  constructor(options: WorldOptions) {
+    this.options = options;
+    this.scheduler = options.scheduler;
+    this.store = options.store;
+    this.#dice = dice(options.behaviour.seed, "faults");
+  }
+
+  get treeId(): TreeId | null {
+    return this.#treeId;
+  }
+
+  get broken(): Broken | null {
+    return this.#broken;
+  }
+
+  /** The process that holds the tree now and can be asked. */
+  get owner(): Owner | null {
+    return this.owners.findLast(({ process, handle }) => process.state() === "running" && handle?.owned === true) ?? null;
+  }
+
+  fail(text: string): void {
+    this.#broken ??= new Broken(text);
+  }
+
+  /** Another process; it opens the tree when it can. */
+  async start(): Promise<Owner> {
+    const pid = this.owners.length + 1;
+    const process = this.scheduler.process(`process ${pid}`);
+    const { behaviour, limits, faults, onLostRun } = this.options;
+    const provider = process.wrapProvider(
+      scripted({ "*": agentScript(behaviour) }, { clock: process.clock, recorded: 0 }),
+    );
+    const work = defineTool({
+      name: "work",
+      input: z.object({ n: z.number() }),
+      run: async () => {
+        await process.hold("tool works");
+        return { ok: true };
+      },
+    });
+    const runtime = await createRuntime({
+      store: link({
+        process,
+        store: this.store,
+        late: faults.lateAnswers,
+        fault: () => this.#fault(),
+        crash: () => process.kill(),
+        committed: (view) => this.judge(view),
+      }),
+      clock: process.clock,
+      random: seededRandom(behaviour.seed * 1000 + pid),
+      providers: { scripted: provider },
+      tools: [work],
+      limits,
+      logger: this.#logger(),
+      identity: { host: "simulation", bootId: "boot", pid, startedAt: "1" },
+      provenDead: (other) => this.owners.find((one) => one.pid === other.pid)?.process.state() === "killed",
+    });
+    const owner: Owner = { pid, process, runtime, handle: null };
+    this.owners.push(owner);
+    owner.handle = await runtime.openTree(this.#treeId === null ? { onLostRun } : { id: this.#treeId });
+    if (this.#treeId === null) {
+      this.#treeId = owner.handle.id;
+      this.#invariants = invariants(this.#treeId);
+    }
+    return owner;
+  }
+
+  /** Looks at the store, inside a commit or after a send. */
+  judge(view: StoreView): void {
+    this.commits += 1;
+    if (this.#invariants === null || this.#broken !== null) return;
+    const [first, ...others] = this.#invariants.check(view);
+    if (first === undefined) return;
+    this.fail([first, ...others.slice(0, 5)].map(({ contract, text }) => `${contract} ${text}`).join("\n"));
+  }
+
+  /** What memory says of itself must fit, at any time. */
+  judgeMemory(): void {
+    for (const { handle, process } of this.owners) {
+      if (handle === null || process.state() !== "running" || !handle.owned) continue;
+      const { permits, residency } = handle.control.tree;
+      if (permits.inUse < 0 || permits.inUse > (permits.limit ?? Infinity) + permits.overdrawn) {
+        this.fail(`EXE-4 ${permits.inUse} permits are in use and the limit is ${permits.limit}`);
+      }
+      if (residency.count > residency.limit) {
+        this.fail(`RES-2 ${residency.count} sessions are resident and the limit is ${residency.limit}`);
+      }
+    }
+  }
+
+  #fault(): LinkFault {
+    const { faults } = this.options;
+    if (this.calm || this.#treeId === null) return "none";
+    if (faults.refuse > 0 && this.#dice.chance(faults.refuse)) return this.#dice.pick(["busy", "io"]);
+    if (faults.crash > 0 && this.#dice.chance(faults.crash)) return this.#dice.pick(["crash_before", "crash_after"]);
+    return "none";
+  }
+
+  /** The runtime's own log: a bug of the runtime shows there even when it is survived. */
+  #logger(): Logger {
+    const look = (fields: object, message = ""): void => {
+      const error = (fields as { readonly err?: unknown }).err;
+      if (error === undefined) return;
+      const known = CoppiceError.is(error) && error.family !== "invariant";
+      if (!known) this.fail(`ERR-1 ${message}: ${error instanceof Error ? error.stack : String(error)}`);
+    };
+    const logger: Logger = { debug: look, info: look, warn: look, error: look, child: () => logger };
+    return logger;
+  }
+}
