@@ -13,6 +13,7 @@ import type { Session } from "../session/session.ts";
 import type { Grant } from "./dispatch.ts";
 import { forget, load } from "./load.ts";
 import { loadHasFailed } from "./load-failure.ts";
+import { RunClock } from "./run-clock.ts";
 import { RunJournal } from "./run-journal.ts";
 import { endRunSpan, startRunSpan } from "./run-span.ts";
 import { reserveRun, resumeRun } from "./runs.ts";
@@ -122,7 +123,12 @@ async function drive(tree: Tree, session: Session, signal: AbortSignal, generati
   const run = session.run!;
   const span = await startRunSpan(tree, session.agent, run);
   try {
-    await driveRun(session, new RunJournal(tree, session, signal, span), signal);
+    using clock = new RunClock(tree, session);
+    await driveRun(
+      session,
+      new RunJournal(tree, session, { abort: signal, timeUp: clock.over }, span),
+      signal,
+    );
     await endRunSpan(tree, span, run);
   } catch (error) {
     endSpan(span, { failure: failureOf(error) }, tree.redact);

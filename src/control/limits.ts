@@ -134,7 +134,9 @@ export function requireQueueRoom(tx: Transaction, executor: ThreadId | null): vo
   // Of the store, not of memory: commits of one tick see each other there alone.
   const queued = tx.store.triggered(tx.treeId).filter((id) => {
     const agent = tx.store.agent(id);
-    return agent?.parent != null && agent.currentRun === null && !tx.context.isStarting(id);
+    return (
+      agent !== undefined && agent.parent !== null && agent.currentRun === null && !tx.context.isStarting(id)
+    );
   }).length;
   if (queued < bound + tx.context.permitsFree()) return;
   throw new RejectedError(

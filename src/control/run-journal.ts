@@ -9,7 +9,6 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { salvageSteps } from "../lineage/salvage.ts";
-import { estimateTokens } from "../providers/model/estimate-tokens.ts";
 import { delay } from "../platform/clock.ts";
 import {
   type Attributes,
@@ -19,7 +18,7 @@ import {
   type Span,
   startSpan,
 } from "../platform/telemetry.ts";
-import { costOf, estimateRequest, priceOf } from "../policy/budget.ts";
+import { costOf, priceOf } from "../policy/budget.ts";
 import type {
   Admitted,
   AssistantBody,
@@ -30,23 +29,20 @@ import type {
   RunPorts,
 } from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
-import type { Admission, RequestEstimate } from "../policy/budget.ts";
-import { admitRequest, exhaust } from "./budget.ts";
+import { admitToProvider } from "./admit-request.ts";
 import { composeInput, leaveOut, overLimit } from "./compose.ts";
 import { answerRun } from "./answer.ts";
 import { collectCalls } from "./collect.ts";
 import { lendSlot } from "./dispatch.ts";
-import { acceptRequest, appendItems, currentRun, holdRun, recordStep, suspendRun } from "./runs.ts";
+import { acceptRequest, appendItems, currentRun, partialItems, recordStep, suspendRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import type { Tree } from "./tree.ts";
-
-/** Output of a request that names no maximum, for the reservation of budgets. */
-const ASSUMED_OUTPUT_TOKENS = 4096;
 
 export class RunJournal implements RunPorts {
   readonly toolHost: ToolHost;
   readonly tools: readonly ToolSpec[];
   readonly conversationKey: string;
+  readonly timeUp: AbortSignal;
   readonly #tree: Tree;
   readonly #session: Session;
   readonly #signal: AbortSignal;
@@ -54,10 +50,16 @@ export class RunJournal implements RunPorts {
   /** The limit that the next request wraps up for. */
   #wrapUp: "turn_limit" | "time_limit" | null = null;
 
-  constructor(tree: Tree, session: Session, signal: AbortSignal, span: Span) {
+  constructor(
+    tree: Tree,
+    session: Session,
+    signals: { readonly abort: AbortSignal; readonly timeUp: AbortSignal },
+    span: Span,
+  ) {
     this.#tree = tree;
     this.#session = session;
-    this.#signal = signal;
+    this.#signal = signals.abort;
+    this.timeUp = signals.timeUp;
     this.#span = span;
     this.toolHost = tree.shared.toolHost;
     this.tools = tree.shared.toolHost.specs(session.agent);
@@ -72,7 +74,7 @@ export class RunJournal implements RunPorts {
     const { id } = this.#run;
     const active = this.#tree.runs.get(this.#session.agent.threadId);
     const composed = await this.#tree.transact(
-      (tx) => composeInput(tx, currentRun(tx, id), this.#session.items),
+      (tx) => composeInput(tx, currentRun(tx, id), this.#session.items, this.#overLimit()),
       (value) => {
         if (active === undefined) return;
         active.composed = true;
@@ -84,69 +86,13 @@ export class RunJournal implements RunPorts {
   }
 
   async admit(messages: readonly PromptMessage[]): Promise<Admitted> {
-    const { config } = this.#session.agent;
-    const limit = overLimit(this.#tree.limits, this.#run, this.#tree.shared.clock.now());
+    const limit = this.#overLimit();
     if (limit !== null && this.#run.wrapUpOffered) {
       await this.#endByLimit(limit);
       return { kind: "ended" };
     }
-    await this.#tree.shared.backOff(this.#run.provider).beforeRequest(this.#signal);
-    const maxOutputTokens = config.maxOutputTokens;
-    const price = priceOf(this.#tree.shared.prices, this.#run.provider, this.#run.model);
-    const tools = this.#wrapUp === null;
-    const estimate = estimateRequest(
-      estimateTokens(messages, tools ? this.tools : []),
-      maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
-      price,
-    );
-    const seen = this.#tree.reservations.released;
-    const { admission, reservation } = await this.#reserve(estimate);
-    if (this.#signal.aborted) reservation?.[Symbol.dispose]();
-    this.#signal.throwIfAborted();
-    if (reservation !== null) return { kind: "go", reservation, tools, maxOutputTokens };
-    if (admission.kind === "exhausted") {
-      await this.#tree.transact((tx) => exhaust(tx, admission.scope, this.#tree.partialText));
-    } else {
-      await this.#hold(seen);
-    }
-    return { kind: "ended" };
-  }
-
-  /** Looks and reserves in one synchronous block, so that two requests cannot both take the last of a budget. */
-  #reserve(estimate: RequestEstimate): Promise<{ admission: Admission; reservation: Disposable | null }> {
-    const { threadId, path } = this.#session.agent;
-    let reservation: Disposable | null = null;
-    return this.#tree.read((view) => {
-      reservation?.[Symbol.dispose]();
-      reservation = null;
-      const admission = admitRequest(
-        view,
-        view.tree(this.#tree.treeId)!,
-        view.agent(threadId)!,
-        this.#tree.reservations,
-        estimate,
-      );
-      if (admission.kind === "start") reservation = this.#tree.reservations.take(path, estimate);
-      return { admission, reservation };
-    });
-  }
-
-  /**
-   * What would fit without the outstanding reservations waits for them, its permit given back (BUD-2): the run is suspended
-   * and comes back when one has been given back.
-   */
-  async #hold(seen: number): Promise<void> {
-    const { id } = this.#run;
-    const active = this.#tree.runs.get(this.#session.agent.threadId);
-    await this.#tree.transact(
-      (tx) => holdRun(tx, id),
-      (run) => {
-        this.#session.run = run;
-        this.#session.lifecycle.send("WAIT");
-        active?.grant?.lend();
-        if (active !== undefined) this.#tree.heldByBudget(active.candidate, seen);
-      },
-    );
+    const offered = this.#wrapUp === null ? this.tools : [];
+    return admitToProvider(this.#tree, this.#session, this.#signal, messages, offered);
   }
 
   async accepted(input: NextInput): Promise<void> {
@@ -238,12 +184,24 @@ export class RunJournal implements RunPorts {
     return suspended !== null;
   }
 
-  failed(error: unknown, attempt: number, visible: boolean): RetryAnswer {
+  async failed(error: unknown, attempt: number, visible: boolean): Promise<RetryAnswer> {
     const decision = this.#tree.shared.backOff(this.#run.provider).failed(error, attempt, visible);
     this.#tree.shared.logger.info(
       { runId: this.#run.id, attempt, err: error, ...decision },
       "request failed",
     );
+    if (decision.retry) {
+      const { id, threadId } = this.#run;
+      const code = CoppiceError.is(error) ? error.code : "PROVIDER_PROTOCOL";
+      await this.#tree.transact((tx) =>
+        tx.emit(
+          "run.retrying",
+          tx.agent(threadId),
+          { runId: id },
+          { attempt, delayMs: decision.delayMs, code },
+        ),
+      );
+    }
     return decision;
   }
 
@@ -255,17 +213,7 @@ export class RunJournal implements RunPorts {
     const partial = this.#session.partialText;
     await this.#tree.transact((tx) => {
       const run = currentRun(tx, id);
-      if (run.acceptedAt !== null && partial !== "") {
-        appendItems(tx, tx.agent(run.threadId), run, [
-          {
-            kind: "assistant",
-            phase: "partial",
-            parts: [{ type: "text", text: partial }],
-            model: run.model,
-            inherited: false,
-          },
-        ]);
-      }
+      if (run.acceptedAt !== null) appendItems(tx, tx.agent(run.threadId), run, partialItems(run, partial));
       settleRun(tx, id, {
         status: "failed",
         reason: "provider_error",
@@ -276,6 +224,20 @@ export class RunJournal implements RunPorts {
         unreported: usage === null && run.acceptedAt !== null,
       });
     });
+    this.#session.partialText = "";
+  }
+
+  async cutOff(): Promise<void> {
+    const { id } = this.#run;
+    const partial = this.#session.partialText;
+    await this.#tree.transact(
+      (tx) => {
+        const run = { ...currentRun(tx, id), text: partial || this.#run.text };
+        tx.store.putRun(run);
+        return { ...appendItems(tx, tx.agent(run.threadId), run, partialItems(run, partial)), run };
+      },
+      (value) => this.#absorb(value),
+    );
     this.#session.partialText = "";
   }
 
@@ -316,6 +278,11 @@ export class RunJournal implements RunPorts {
       const run = currentRun(tx, id);
       settleRun(tx, id, { status: "failed", reason: limit, text: run.text, salvage: this.#salvage() });
     });
+  }
+
+  #overLimit(): "turn_limit" | "time_limit" | null {
+    const limit = overLimit(this.#tree.limits, this.#run, this.#tree.shared.clock.now());
+    return limit ?? (this.timeUp.aborted ? "time_limit" : null);
   }
 
   #salvage(): readonly string[] {

@@ -264,6 +264,20 @@ function openRequest(
   tx.emit("request.opened", agent, { runId: run.id }, { requestId: part.requestId, kind: part.kind });
 }
 
+/** What a request had said before it was cut off. */
+export function partialItems(run: RunRecord, text: string): ItemBody[] {
+  if (text === "") return [];
+  return [
+    {
+      kind: "assistant",
+      phase: "partial",
+      parts: [{ type: "text", text }],
+      model: run.model,
+      inherited: false,
+    },
+  ];
+}
+
 export function textOf(body: Extract<ItemBody, { kind: "assistant" }>): string {
   return body.parts
     .filter((part) => part.type === "text")

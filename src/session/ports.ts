@@ -26,11 +26,11 @@ export interface NextInput {
 }
 
 export type Admitted =
-  /** `reservation` is given back when the usage is stored, or the request has failed. `tools: false` is the wrap-up step. */
+  /** `reservation` is given back when the usage is stored, or the request has failed. Without tools it is the wrap-up step. */
   | {
       readonly kind: "go";
       readonly reservation: Disposable;
-      readonly tools: boolean;
+      readonly tools: readonly ToolSpec[];
       readonly maxOutputTokens: number | null;
     }
   /** The run has been settled by a limit or a budget, or is held until a budget has room again. */
@@ -45,6 +45,8 @@ export interface RunPorts {
   readonly toolHost: ToolHost;
   readonly tools: readonly ToolSpec[];
   readonly conversationKey: string;
+  /** Aborted when the time of the run is used up: what is under way is cut off, save the wrap-up step (RUN-3). */
+  readonly timeUp: AbortSignal;
   /** What is to go into the next request. Composing the first one closes the run to joining results (WAI-1). */
   nextInput(): Promise<NextInput>;
   /** Limits, budgets and the provider's back-off; may wait. */
@@ -61,7 +63,9 @@ export interface RunPorts {
   /** True when the run now waits; false when everything has ended meanwhile. */
   suspend(): Promise<boolean>;
   /** A request has failed; bounded, jittered, shared by all runs of the provider (RUN-4). */
-  failed(error: unknown, attempt: number, visible: boolean): RetryAnswer;
+  failed(error: unknown, attempt: number, visible: boolean): Promise<RetryAnswer>;
+  /** A request was cut off by `timeUp`: what it has said so far is kept. */
+  cutOff(): Promise<void>;
   /** The retries are spent, or there are none: settles the run. */
   giveUp(error: unknown, usage: StepUsage | null): Promise<void>;
   pause(ms: number, signal: AbortSignal): Promise<void>;

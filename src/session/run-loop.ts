@@ -10,6 +10,7 @@ import { TransientError } from "../protocol/errors.ts";
 import type { StepUsage } from "../protocol/provider-events.ts";
 import { openCalls, type AssistantPart } from "../protocol/transcript.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
+import type { ToolOutcome } from "../protocol/tool.ts";
 import type { Call, NextInput, RunPorts } from "./ports.ts";
 import { buildMessages, ownSteps } from "./prompt.ts";
 import type { Session } from "./session.ts";
@@ -73,7 +74,11 @@ async function executeCall(
       "gen_ai.tool.call.id": call.callId,
       "gen_ai.tool.type": "function",
     },
-    () => ports.toolHost.execute(call, { agent: session.agent, runId: run.id, step: run.steps, signal }),
+    () => {
+      const either = AbortSignal.any([signal, ports.timeUp]);
+      const context = { agent: session.agent, runId: run.id, step: run.steps, signal: either };
+      return withinTime(ports.toolHost.execute(call, context), ports.timeUp);
+    },
   );
   signal.throwIfAborted();
   if (outcome.kind === "waiting") return;
@@ -89,6 +94,23 @@ async function executeCall(
   });
 }
 
+/** What a tool has returned when the time of its run is used up; what it returns later is let go. */
+async function withinTime(outcome: Promise<ToolOutcome>, timeUp: AbortSignal): Promise<ToolOutcome> {
+  const over = Promise.withResolvers<ToolOutcome>();
+  const cut = (): void => over.resolve({ kind: "result", output: CUT_OFF, isError: true });
+  timeUp.addEventListener("abort", cut, { once: true });
+  if (timeUp.aborted) cut();
+  outcome.catch(() => undefined);
+  try {
+    return await Promise.race([over.promise, outcome]);
+  } finally {
+    timeUp.removeEventListener("abort", cut);
+  }
+}
+
+const CUT_OFF =
+  "Cut off: the time allowed for this run is used up. What the tool had begun may or may not have happened.";
+
 /** One model request with its retries. True when the run has come to an end. */
 async function requestStep(session: Session, ports: RunPorts, signal: AbortSignal): Promise<boolean> {
   for (let attempt = 1; ; attempt += 1) {
@@ -100,6 +122,9 @@ async function requestStep(session: Session, ports: RunPorts, signal: AbortSigna
     signal.throwIfAborted();
     using _reservation = admitted.reservation;
     const response = new Response();
+    // The wrap-up step itself is not cut off here; it has a time of its own.
+    const wrapUp = admitted.tools.length === 0 && ports.tools.length > 0;
+    const until = wrapUp ? signal : AbortSignal.any([signal, ports.timeUp]);
     try {
       const run = session.run!;
       await ports.span(
@@ -110,9 +135,9 @@ async function requestStep(session: Session, ports: RunPorts, signal: AbortSigna
           "gen_ai.provider.name": run.provider,
         },
         async (add) => {
-          await receive(session, ports, signal, response, input, {
+          await receive(session, ports, until, response, input, {
             messages,
-            tools: admitted.tools ? ports.tools : [],
+            tools: admitted.tools,
             maxOutputTokens: admitted.maxOutputTokens,
             attempt,
           });
@@ -123,7 +148,11 @@ async function requestStep(session: Session, ports: RunPorts, signal: AbortSigna
       );
     } catch (error) {
       signal.throwIfAborted();
-      const decision = ports.failed(error, attempt, response.visible);
+      if (until.aborted) {
+        await ports.cutOff();
+        return false;
+      }
+      const decision = await ports.failed(error, attempt, response.visible);
       if (decision.retry) {
         await ports.pause(decision.delayMs, signal);
         continue;

@@ -1,0 +1,85 @@
+/**
+ * What a request passes before it is sent: the provider's back-off (RUN-4), then the budgets of every scope above (BUD-2).
+ */
+import type { PromptMessage } from "../protocol/provider-events.ts";
+import type { ToolSpec } from "../protocol/tool.ts";
+import { estimateTokens } from "../providers/model/estimate-tokens.ts";
+import { type Admission, estimateRequest, priceOf, type RequestEstimate } from "../policy/budget.ts";
+import type { Admitted } from "../session/ports.ts";
+import type { Session } from "../session/session.ts";
+import { admitRequest, exhaust } from "./budget.ts";
+import { holdRun } from "./runs.ts";
+import type { Tree } from "./tree.ts";
+
+/** Output of a request that names no maximum, for the reservation of budgets. */
+const ASSUMED_OUTPUT_TOKENS = 4096;
+
+/** `tools` are those that the request offers; none is the wrap-up step. */
+export async function admitToProvider(
+  tree: Tree,
+  session: Session,
+  signal: AbortSignal,
+  messages: readonly PromptMessage[],
+  tools: readonly ToolSpec[],
+): Promise<Admitted> {
+  const { provider, model } = session.run!;
+  await tree.shared.backOff(provider).beforeRequest(signal);
+  const { maxOutputTokens } = session.agent.config;
+  const estimate = estimateRequest(
+    estimateTokens(messages, tools),
+    maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
+    priceOf(tree.shared.prices, provider, model),
+  );
+  const seen = tree.reservations.released;
+  const { admission, reservation } = await reserve(tree, session, estimate);
+  if (signal.aborted) reservation?.[Symbol.dispose]();
+  signal.throwIfAborted();
+  if (reservation !== null) return { kind: "go", reservation, tools, maxOutputTokens };
+  if (admission.kind === "exhausted") {
+    await tree.transact((tx) => exhaust(tx, admission.scope, tree.partialText));
+  } else {
+    await hold(tree, session, seen);
+  }
+  return { kind: "ended" };
+}
+
+/** Looks and reserves in one synchronous block, so that two requests cannot both take the last of a budget. */
+function reserve(
+  tree: Tree,
+  session: Session,
+  estimate: RequestEstimate,
+): Promise<{ admission: Admission; reservation: Disposable | null }> {
+  const { threadId, path } = session.agent;
+  let reservation: Disposable | null = null;
+  return tree.read((view) => {
+    reservation?.[Symbol.dispose]();
+    reservation = null;
+    const admission = admitRequest(
+      view,
+      view.tree(tree.treeId)!,
+      view.agent(threadId)!,
+      tree.reservations,
+      estimate,
+    );
+    if (admission.kind === "start") reservation = tree.reservations.take(path, estimate);
+    return { admission, reservation };
+  });
+}
+
+/**
+ * What would fit without the outstanding reservations waits for them, its permit given back (BUD-2): the run is suspended
+ * and comes back when one has been given back.
+ */
+async function hold(tree: Tree, session: Session, seen: number): Promise<void> {
+  const { id } = session.run!;
+  const active = tree.runs.get(session.agent.threadId);
+  await tree.transact(
+    (tx) => holdRun(tx, id),
+    (run) => {
+      session.run = run;
+      session.lifecycle.send("WAIT");
+      active?.grant?.lend();
+      if (active !== undefined) tree.heldByBudget(active.candidate, seen);
+    },
+  );
+}

@@ -1,0 +1,55 @@
+/**
+ * The wall clock of a run (RUN-3). It runs while the run is driven: time in a wait does not count.
+ *
+ * - K1 At the limit a request or a tool that is under way is cut off, and one wrap-up step is offered.
+ * - K2 A wrap-up step that has not come to an end after `wrapUpMs` is ended from the store, whatever a provider does.
+ */
+import { CoppiceError, describeError, InterruptedError } from "../protocol/errors.ts";
+import { isSettled } from "../protocol/run.ts";
+import type { Timer } from "../platform/clock.ts";
+import type { Session } from "../session/session.ts";
+import { stopRun } from "./interrupt.ts";
+import type { Tree } from "./tree.ts";
+
+export class RunClock implements Disposable {
+  readonly #over = new AbortController();
+  readonly #timers: Timer[] = [];
+
+  constructor(tree: Tree, session: Session) {
+    const limit = tree.limits.runWallClockMs;
+    if (limit === null) return;
+    const { id, reservedAt, waitedMs } = session.run!;
+    const { clock } = tree.shared;
+    const leftMs = Math.max(0, limit - (clock.now() - reservedAt - waitedMs));
+    const reason = new InterruptedError("RUN_INTERRUPTED", "the time allowed for this run is used up.");
+    this.#timers.push(
+      clock.setTimer(leftMs, () => this.#over.abort(reason)),
+      clock.setTimer(leftMs + tree.limits.wrapUpMs, () => void endRun(tree, session, id)),
+    );
+  }
+
+  /** Aborted at the limit. */
+  get over(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  [Symbol.dispose](): void {
+    for (const timer of this.#timers) timer.cancel();
+  }
+}
+
+async function endRun(tree: Tree, session: Session, id: `run_${string}`): Promise<void> {
+  try {
+    await tree.transact((tx) => {
+      const run = tx.store.run(id);
+      if (run === undefined || isSettled(run)) return;
+      stopRun(tx, tx.agent(run.threadId), run, "time_limit", session.partialText);
+    });
+  } catch (error) {
+    if (CoppiceError.is(error) && error.family === "interrupted") return;
+    tree.shared.logger.error(
+      { runId: id, err: describeError(error) },
+      "a run could not be ended at its limit",
+    );
+  }
+}
