@@ -209,6 +209,10 @@ class OwnRuntime implements Runtime {
       for (const { tree } of this.#trees.values()) if (tree.sessions.has(threadId)) return tree;
       return undefined;
     };
+    const lookAgain = (): void => {
+      this.#pump();
+      for (const { tree } of this.#trees.values()) tree.watchers.changed();
+    };
     return new Residency({
       limit,
       facts: (threadId) => {
@@ -218,15 +222,19 @@ class OwnRuntime implements Runtime {
       unload: async (threadId) => {
         const tree = treeOf(threadId);
         if (tree === undefined) return true;
-        const gone = await unload(tree, threadId);
-        // Who waited for this place meanwhile is asked again when the slot has its state back.
-        if (!gone) this.#shared.clock.defer(this.#pump);
-        return gone;
+        try {
+          const gone = await unload(tree, threadId);
+          // Who waited for this place meanwhile is asked again when the slot has its state back.
+          if (!gone) this.#shared.clock.defer(lookAgain);
+          return gone;
+        } catch (error) {
+          // The store failed: it stays resident (RES-4), and who waits is asked again after a while.
+          this.#shared.logger.warn({ threadId, err: error }, "an agent could not be unloaded");
+          this.#shared.clock.setTimer(UNLOAD_RETRY_MS, lookAgain, { keepAlive: true });
+          return false;
+        }
       },
-      onRoom: () => {
-        this.#pump();
-        for (const { tree } of this.#trees.values()) tree.watchers.changed();
-      },
+      onRoom: lookAgain,
     });
   }
 
@@ -260,6 +268,9 @@ class OwnRuntime implements Runtime {
     await this.close();
   }
 }
+
+/** After a store failed under an unload. */
+const UNLOAD_RETRY_MS = 500;
 
 /** A slot whose load is under way, or whose session is just gone. */
 const NOT_LOADED = {

@@ -10,10 +10,13 @@ import type { RuntimeOptions, TreeOptions } from "../../src/runtime/options.ts";
 import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { seededRandom } from "../../src/platform/ids.ts";
 import { scripted, type ScriptedProvider } from "../../src/providers/scripted/provider.ts";
-import { createMemoryStore } from "../../src/store/memory.ts";
+import { createMemoryStore, type MemoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/port.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
+import { createFaultyStore, type FaultPlan, type FaultyStore } from "../../src/testing/faulty-store.ts";
 import { virtualClock } from "../../src/testing/virtual-clock.ts";
+import type { MailId } from "../../src/protocol/ids.ts";
+import { openRaw } from "./stores.ts";
 
 export const STORES = ["memory", "sqlite"] as const;
 export type StoreKind = (typeof STORES)[number];
@@ -39,6 +42,9 @@ export class Harness implements AsyncDisposable {
   tree!: TreeHandle;
   /** The store beneath, which a crash does not touch. */
   store!: Store;
+  /** Between the runtime and the store; what it asks `onWrite` decides about each write. */
+  faulty!: FaultyStore;
+  onWrite: NonNullable<FaultPlan["onWrite"]> = () => null;
   #folder: string | null = null;
   #link: Link | null = null;
   #generation = 0;
@@ -56,15 +62,21 @@ export class Harness implements AsyncDisposable {
   }
 
   async #openStore(): Promise<Store> {
-    if ((this.options.store ?? "memory") === "memory") return createMemoryStore({ clock: this.clock, deepFreeze: true });
+    if ((this.options.store ?? "memory") === "memory")
+      return createMemoryStore({ clock: this.clock, deepFreeze: true });
     this.#folder ??= mkdtempSync(join(tmpdir(), "coppice-test-"));
-    return openSqliteStore({ path: join(this.#folder, "store.db"), synchronous: "normal", clock: this.clock });
+    return openSqliteStore({
+      path: join(this.#folder, "store.db"),
+      synchronous: "normal",
+      clock: this.clock,
+    });
   }
 
   /** Another runtime on the same store, as another process would have. */
   async newRuntime(overrides: HarnessOptions["runtime"] = {}): Promise<Runtime> {
     this.#generation += 1;
-    this.#link = new Link(this.store);
+    this.faulty = createFaultyStore(this.store, { onWrite: (write, kind) => this.onWrite(write, kind) });
+    this.#link = new Link(this.faulty);
     return createRuntime({
       providers: { scripted: this.provider },
       identity: { ...IDENTITY, pid: this.#generation },
@@ -75,6 +87,16 @@ export class Harness implements AsyncDisposable {
       clock: this.clock,
       random: seededRandom((this.options.seed ?? 1) * 1000 + this.#generation),
     });
+  }
+
+  /** Makes a stored message unreadable, as a broken row of a file would be (MBX-10). */
+  damageMail(id: MailId): void {
+    if (this.#folder === null) {
+      (this.store as MemoryStore).damageMail(id);
+      return;
+    }
+    using other = openRaw(join(this.#folder, "store.db"));
+    other.database.prepare("UPDATE mail SET body = substr(body, 1, 40) WHERE id = ?").run(id);
   }
 
   /** As `kill -9`: from now on nothing of the old runtime reaches the store; a new one opens the same tree. */

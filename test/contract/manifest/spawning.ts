@@ -7,27 +7,23 @@ export const spawning: readonly Contract[] = [
     behaviour:
       "Paths follow one grammar and resolve below the caller; a path stays taken as long as its tree lives.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "SPN-2",
     behaviour:
       "A spawn is one commit of thread, edge, work, transfer and first mail; one that fails leaves nothing behind.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "SPN-3",
     behaviour: "Of several faults in one spawn the first in a fixed order is reported.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "SPN-4",
     behaviour:
       "Children spawned side by side start side by side: no lock is held while a store or provider is slow.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "SPN-5",
