@@ -93,6 +93,13 @@ export function deliver(tx: Transaction, recipient: AgentRecord, letter: Letter)
     key: letter.key ?? null,
     createdAt: tx.now,
   });
+  tellAccepted(tx, recipient, mail);
+  arrive(tx, recipient, mail);
+  return mail;
+}
+
+/** The event of mail that is in a mailbox now. */
+export function tellAccepted(tx: Transaction, recipient: AgentRecord, mail: MailRecord): void {
   tx.emit(
     "mail.accepted",
     recipient,
@@ -103,11 +110,9 @@ export function deliver(tx: Transaction, recipient: AgentRecord, letter: Letter)
       kind: mail.kind,
       trigger: mail.trigger,
       author: authorName(mail.author),
-      bytes: content.bytes,
+      bytes: mail.content.bytes,
     },
   );
-  arrive(tx, recipient, mail);
-  return mail;
 }
 
 /** What an accepted message does to its recipient: ends waits that it must end, and wakes who is idle. */

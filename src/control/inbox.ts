@@ -5,18 +5,20 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import { answerRequest } from "./requests.ts";
 import { raiseBudget } from "./budget.ts";
 import { close } from "./close.ts";
-import { arrive } from "./delivery.ts";
+import { arrive, tellAccepted } from "./delivery.ts";
 import { interrupt, type PartialText } from "./interrupt.ts";
 import { followUp, sendMessage, userInput } from "./messages.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import type { Transaction } from "./transaction.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 
-/** Mail that came by `send`: it ends waits and wakes like any other. */
+/** Mail that came by `send`: it is told, ends waits and wakes like any other. */
 export function takeArrivals(tx: Transaction): void {
   const arrivals = tx.store.arrivals(tx.treeId);
   for (const mail of arrivals) {
-    if (mail.state === "accepted") arrive(tx, tx.agent(mail.recipient), mail);
+    const recipient = tx.agent(mail.recipient);
+    tellAccepted(tx, recipient, mail);
+    if (mail.state === "accepted") arrive(tx, recipient, mail);
   }
   tx.store.takeArrivals(arrivals.map((mail) => mail.id));
 }

@@ -1,6 +1,6 @@
 /** What can be asked about a tree without changing it: agents, works, who owes what (LST-1, WRK-9, MBX-13, RES-1). */
 import type { AgentPath } from "../protocol/agent-path.ts";
-import type { AgentRecord, AgentStatus, LastOutcome } from "../protocol/agent.ts";
+import type { AgentRecord, AgentStatus, LastOutcome, TreeRecord } from "../protocol/agent.ts";
 import type { ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { StoreView } from "../store/port.ts";
@@ -63,6 +63,33 @@ export function listAgents(view: StoreView, tree: TreeId, request: ListRequest, 
     closed: request.closed ?? false,
   });
   return { agents: page.rows.map((agent) => summarise(view, agent, live)), next: page.next };
+}
+
+/** A tree at one moment. What happens after it are the events behind its cursor (OBS-1). */
+export interface TreeSnapshot {
+  /** The last event that is in it. */
+  readonly cursor: number;
+  readonly tree: TreeRecord;
+  /** Closed ones too. */
+  readonly agents: readonly AgentSummary[];
+  readonly openWorks: readonly WorkRecord[];
+}
+
+/** Everything in one read, so that no event falls between two parts of it. */
+export function snapshotOf(view: StoreView, treeId: TreeId, live: Live): TreeSnapshot {
+  const agents: AgentRecord[] = [];
+  for (let after: string | null = null; ;) {
+    const page = view.agents(treeId, "/root", { limit: 500, after, closed: true });
+    agents.push(...page.rows);
+    after = page.next;
+    if (after === null) break;
+  }
+  return {
+    cursor: view.lastEvent(treeId),
+    tree: view.tree(treeId)!,
+    agents: agents.map((agent) => summarise(view, agent, live)),
+    openWorks: agents.flatMap((agent) => view.openWorksOf(agent.threadId)),
+  };
 }
 
 export interface OwedWork {

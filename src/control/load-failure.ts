@@ -24,7 +24,12 @@ export async function loadHasFailed(tree: Tree, candidate: Candidate, error: unk
   try {
     if (code === "PROVIDER_NOT_CONFIGURED" || code === "TOOL_NOT_CONFIGURED") {
       await tree.transact((tx) =>
-        tx.emit("agent.blocked", tx.agent(candidate.threadId), {}, { code, message: describeError(error) }),
+        tx.emit(
+          "agent.blocked",
+          tx.agent(candidate.threadId),
+          {},
+          { code, message: tx.context.redact(describeError(error)) },
+        ),
       );
       return;
     }
@@ -52,7 +57,12 @@ function countFailure(
   const agent = tx.agent(candidate.threadId);
   const failures = agent.loadFailures + 1;
   tx.putAgent(agent, { loadFailures: failures });
-  tx.emit("agent.load_failed", agent, {}, { message: describeError(error), failures, retryable });
+  tx.emit(
+    "agent.load_failed",
+    agent,
+    {},
+    { message: tx.context.redact(describeError(error)), failures, retryable },
+  );
   if (retryable && failures < TRIES) return FIRST_DELAY_MS * 2 ** (failures - 1);
   endPending(tx, agent, error);
   tx.putAgent(tx.agent(agent.threadId), { loadFailures: 0 });
@@ -61,7 +71,7 @@ function countFailure(
 
 /** Queue-only mail stays, and the agent stays addressable. A run that was parked ends with its works. */
 function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
-  const failure = { code: "LOAD_FAILED", message: describeError(error), status: null };
+  const failure = { code: "LOAD_FAILED", message: tx.context.redact(describeError(error)), status: null };
   const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
   if (run !== undefined) {
     appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "aborted: the agent could not be loaded"));

@@ -23,6 +23,12 @@ export function markDelivered(tx: Transaction, mail: MailRecord, runId: RunId | 
 export function markSettled(tx: Transaction, mail: MailRecord): void {
   requireState(mail, "delivered", "settled");
   tx.store.putMail({ ...mail, state: "settled", settledAt: tx.now });
+  tx.emit(
+    "mail.settled",
+    tx.agent(mail.recipient),
+    { runId: mail.runId, workId: mail.workId ?? mail.resultOf },
+    { mailId: mail.id, seq: mail.seq },
+  );
 }
 
 export function deadLetter(tx: Transaction, mail: MailRecord, reason: DeadLetterReason): void {

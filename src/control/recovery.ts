@@ -87,6 +87,12 @@ function retryNotice(tx: Transaction, run: RunRecord, works: readonly WorkId[]):
   for (const id of works) {
     const work = must(tx.store.work(id), "work", id);
     tx.store.putWork({ ...work, state: "queued", servedBy: null, lostRuns: work.lostRuns + 1 });
+    tx.emit(
+      "run.retrying",
+      tx.agent(run.threadId),
+      { runId: run.id, workId: id },
+      { lostRuns: work.lostRuns + 1, of: ATTEMPTS },
+    );
   }
   const agent = tx.agent(run.threadId);
   const notice = deliver(tx, agent, {

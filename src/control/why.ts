@@ -1,5 +1,6 @@
 /** `why`: from log and records, why an agent does not run, is not woken or is not unloaded, and who owes what (OBS-3). */
 import type { AgentRecord } from "../protocol/agent.ts";
+import { admitRate } from "../policy/rates.ts";
 import type { StoreView } from "../store/port.ts";
 import { type Live, owed, owes } from "./listing.ts";
 import { statusOf } from "./status.ts";
@@ -60,6 +61,15 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
     if (agent.path === spent.path || agent.path.startsWith(`${spent.path}/`))
       say(`The ${spent.budget} budget of ${spent.path} is spent; raise it.`);
   }
+  if (run === undefined && mailbox.triggers > 0 && tree !== undefined) {
+    const rate = admitRate(tree.recentRuns, view.now(), tree.limits.runsPerMinute);
+    if (rate.kind === "refused") {
+      const again = rate.retryAfterMs === null ? "never" : `in ${rate.retryAfterMs} ms`;
+      say(
+        `The tree has started ${rate.use} runs within a minute, as many as it may; the next starts ${again}.`,
+      );
+    }
+  }
   reasons.push(...fromLog(view, agent));
   if (agent.lastOutcome !== null)
     say(
@@ -71,13 +81,15 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
 function residency(
   agent: AgentRecord,
   live: Live,
-  mailbox: { readonly triggers: number },
+  mailbox: { readonly triggers: number; readonly unread: number },
   running: boolean,
 ): string {
   if (!live.loaded(agent.threadId)) return "It is not resident; it is loaded when it has something to do.";
   if (running)
     return "It is resident and cannot be unloaded: its run is not settled, or waits in a way that can be parked.";
   if (mailbox.triggers > 0) return "It is resident and cannot be unloaded: trigger-turn mail is pending.";
+  if (mailbox.unread > 0 && agent.config.pinPendingMail)
+    return "It is resident and cannot be unloaded: its unread mail pins it.";
   return "It is resident and may be unloaded when room is wanted.";
 }
 

@@ -18,7 +18,7 @@ import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createIds, systemRandom } from "../platform/ids.ts";
-import { silentLogger } from "../platform/logger.ts";
+import { guardedLogger, silentLogger } from "../platform/logger.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { defaultTracer } from "../platform/telemetry.ts";
@@ -66,7 +66,8 @@ class OwnRuntime implements Runtime {
   constructor(options: RuntimeOptions) {
     const clock = options.clock ?? systemClock;
     const random = options.random ?? systemRandom;
-    const logger = options.logger ?? silentLogger;
+    const redact = createRedactor(options.secrets ?? []);
+    const logger = guardedLogger(options.logger ?? silentLogger, redact);
     this.#options = options;
     this.store = options.store ?? createMemoryStore({ clock });
     this.#limits = limitsSchema.parse(options.limits ?? {});
@@ -92,13 +93,13 @@ class OwnRuntime implements Runtime {
       logger,
       ids: createIds(random),
       tracer: options.tracer ?? defaultTracer(),
-      redact: createRedactor(options.secrets ?? []),
+      redact,
       prices: options.prices ?? {},
       inspect: options.inspect,
       toolHost: createToolHost({
         tools,
         control: (treeId) => this.#control(treeId),
-        redact: createRedactor(options.secrets ?? []),
+        redact,
         logger,
       }),
       adapter: (name) => providers[name],

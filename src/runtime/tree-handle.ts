@@ -12,6 +12,8 @@ import {
   runningCount,
   type Counts,
   type AgentSummary,
+  snapshotOf,
+  type TreeSnapshot,
 } from "../control/listing.ts";
 import { resolveTarget } from "../control/resolve-target.ts";
 import type { Tree } from "../control/tree.ts";
@@ -83,6 +85,11 @@ export class TreeHandle implements AsyncDisposable {
       running: runningCount(view, this.id),
       queued: this.#tree.lane.newcomers,
     }));
+  }
+
+  /** The tree at one moment; `events({ after: snapshot.cursor })` tells what follows (OBS-1). */
+  snapshot(): Promise<TreeSnapshot> {
+    return this.control.read((view) => snapshotOf(view, this.id, this.control));
   }
 
   /** Events after a cursor (default: from now on), then as they are committed. Ends with the tree, or the signal (OBS-1). */

@@ -125,7 +125,7 @@ export function nextState(state: LifecycleState, event: LifecycleEvent): Lifecyc
 /** A table lookup, or a real actor when somebody inspects. `id` names it to the inspector. */
 export function createLifecycle(id: string, inspect?: Inspect): Lifecycle {
   if (inspect === undefined) return new TableLifecycle();
-  const actor = createActor(lifecycleMachine, { id, inspect }).start();
+  const actor = createActor(lifecycleMachine, { id, inspect: guarded(inspect) }).start();
   const current = (): LifecycleState => actor.getSnapshot().value as LifecycleState;
   return {
     get state() {
@@ -136,5 +136,17 @@ export function createLifecycle(id: string, inspect?: Inspect): Lifecycle {
       actor.send({ type: event });
     },
     can: (event) => actor.getSnapshot().can({ type: event }),
+  };
+}
+
+/** An inspector that throws is told no less, and disturbs nobody (OBS-4). */
+function guarded(inspect: Inspect): (event: InspectionEvent) => void {
+  return (event) => {
+    try {
+      if (typeof inspect === "function") inspect(event);
+      else inspect.next?.(event);
+    } catch {
+      // An observer's fault is its own.
+    }
   };
 }
