@@ -30,7 +30,13 @@ import { createMemoryStore } from "../store/memory.ts";
 import type { Lease, Store } from "../store/port.ts";
 import { createToolHost } from "../tools/host.ts";
 import { configResolver, type ConfigSources, rootConfig } from "./configs.ts";
-import { checkRuntimeOptions, checkTreeOptions, type RuntimeOptions, type TreeOptions } from "./options.ts";
+import {
+  checkRuntimeOptions,
+  checkTreeOptions,
+  requireWaitBounds,
+  type RuntimeOptions,
+  type TreeOptions,
+} from "./options.ts";
 import { createTree } from "./new-tree.ts";
 import { TreeHandle } from "./tree-handle.ts";
 
@@ -169,6 +175,7 @@ class OwnRuntime implements Runtime {
       ...this.#options.limits,
       ...options.limits,
     });
+    requireWaitBounds(limits);
     return { limits, profile };
   }
 

@@ -2,7 +2,13 @@
 import { z } from "zod";
 import { EFFECTS, type Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import { type Budgets, budgetsSchema, limitsSchema, type LimitsInput } from "../protocol/limits.ts";
+import {
+  type Budgets,
+  budgetsSchema,
+  type Limits,
+  limitsSchema,
+  type LimitsInput,
+} from "../protocol/limits.ts";
 import type { ProfileName } from "../protocol/profile.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/ids.ts";
@@ -100,6 +106,16 @@ const treeSchema = z.strictObject({
 /** @throws RejectedError `INVALID_ARGUMENT` that names every fault. */
 export function checkTreeOptions(options: TreeOptions): void {
   check("openTree", treeSchema, options);
+}
+
+/** @throws RejectedError `INVALID_ARGUMENT` for a default wait outside of its own bounds (agents.md 29). */
+export function requireWaitBounds({ waitMinimumMs, waitDefaultMs, waitMaximumMs }: Limits): void {
+  if (waitMinimumMs <= waitDefaultMs && waitDefaultMs <= waitMaximumMs) return;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `waitDefaultMs ${waitDefaultMs} lies outside of waitMinimumMs ${waitMinimumMs} and waitMaximumMs ${waitMaximumMs}.`,
+    { waitMinimumMs, waitDefaultMs, waitMaximumMs },
+  );
 }
 
 const runtimeKeys = [

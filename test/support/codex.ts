@@ -6,6 +6,7 @@ import type { PromptMessage } from "../../src/protocol/provider-events.ts";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
 import type { ItemBody } from "../../src/protocol/transcript.ts";
 import { say, type ScriptEntry } from "../../src/providers/scripted/script.ts";
+import { waitUntil } from "../../src/testing/wait-until.ts";
 import { parseMail } from "../../src/mailbox/render.ts";
 import { harness, type Harness, type HarnessOptions, type StoreKind } from "./harness.ts";
 
@@ -52,6 +53,18 @@ function madeIn(items: readonly ItemBody[]): Made[] {
         ? []
         : [{ name: result.name, output: result.output, isError: result.isError }];
     });
+}
+
+/** Until an agent rests in a wait. */
+export async function untilWaiting(h: Harness, path = "/root"): Promise<void> {
+  const agent = await h.tree.agent(path);
+  await waitUntil(`${path} waits`, async () => (await agent.status()).kind === "waiting");
+}
+
+/** Until an agent that runs has ended its run. */
+export async function untilIdle(h: Harness, path: string): Promise<void> {
+  const agent = await h.tree.agent(path);
+  await waitUntil(`${path} is idle`, async () => (await agent.status()).kind === "idle");
 }
 
 /** The text of a refusal. @throws when the call was not refused. */
