@@ -13,6 +13,7 @@ import { NO_USAGE } from "../protocol/usage.ts";
 import type { Wake, WorkRecord } from "../protocol/work.ts";
 import { type ForkTurns, parseForkTurns, projectHistory } from "../lineage/project-history.ts";
 import { readyHandoff, resolvePortable, spawnTransfer } from "../lineage/transfer.ts";
+import { admitRate } from "../policy/rates.ts";
 import { actingAs, type Acting } from "./caller.ts";
 import { requireQueueRoom, requireSpawnLimits } from "./limits.ts";
 import { requestWork, requireMessage } from "./request.ts";
@@ -194,6 +195,11 @@ function configsAbove(tx: Transaction, parent: AgentRecord): AgentRecord["config
   return configs;
 }
 
+function spawnTimes(times: readonly number[], tx: Transaction): readonly number[] {
+  const rate = admitRate(times, tx.now, tx.limits.spawnsPerMinute);
+  return rate.kind === "admitted" ? rate.times : times;
+}
+
 function putChild(
   tx: Transaction,
   acting: Acting,
@@ -233,7 +239,8 @@ function putChild(
   const tree = tx.tree();
   tx.putTree({
     agents: tree.agents + 1,
-    recentSpawns: [...tree.recentSpawns.filter((at) => at > tx.now - 60_000), tx.now],
+    // Over the limit it was refused before; without one nothing is kept.
+    recentSpawns: spawnTimes(tree.recentSpawns, tx),
   });
   tx.emit(
     "agent.spawned",

@@ -2,31 +2,46 @@
  * Callers of the library that wait for something in a tree: a work's end, an idle tree, mail of a host-driven root. They
  * wait on a version that only grows: each commit counts it up, and a waiter looks again (WAI-4: subscribe, then check).
  */
+interface Waiter {
+  readonly look: () => void;
+  readonly fail: (reason: Error) => void;
+}
+
 const NO_TOPICS: ReadonlySet<string> = new Set();
 
 export class Watchers {
-  readonly #waiting = new Set<{
-    readonly topic: string | null;
-    readonly look: () => void;
-    readonly fail: (reason: Error) => void;
-  }>();
+  /** By topic; under null those that look after every commit. */
+  readonly #waiting = new Map<string | null, Set<Waiter>>();
   #failed: Error | null = null;
 
   get size(): number {
-    return this.#waiting.size;
+    let size = 0;
+    for (const waiters of this.#waiting.values()) size += waiters.size;
+    return size;
   }
 
   /** Waiters of a topic look only when it is named; those without one always. */
   changed(topics: ReadonlySet<string> = NO_TOPICS): void {
-    for (const waiter of this.#waiting) {
-      if (waiter.topic === null || topics.has(waiter.topic)) waiter.look();
+    for (const topic of [null, ...topics]) {
+      for (const waiter of this.#waiting.get(topic) ?? []) waiter.look();
     }
   }
 
   fail(reason: Error): void {
     this.#failed = reason;
-    for (const waiter of this.#waiting) waiter.fail(reason);
+    for (const waiters of this.#waiting.values()) for (const waiter of waiters) waiter.fail(reason);
     this.#waiting.clear();
+  }
+
+  #add(topic: string | null, waiter: Waiter): void {
+    const waiters = this.#waiting.get(topic) ?? new Set();
+    this.#waiting.set(topic, waiters.add(waiter));
+  }
+
+  #remove(topic: string | null, waiter: Waiter): void {
+    const waiters = this.#waiting.get(topic);
+    waiters?.delete(waiter);
+    if (waiters?.size === 0) this.#waiting.delete(topic);
   }
 
   /**
@@ -43,7 +58,7 @@ export class Watchers {
       let looking = false;
       let again = false;
       const finish = (act: () => void): void => {
-        this.#waiting.delete(waiter);
+        this.#remove(topic, waiter);
         signal?.removeEventListener("abort", onAbort);
         act();
       };
@@ -66,10 +81,10 @@ export class Watchers {
           }
         })();
       };
-      const waiter = { topic, look, fail: (reason: Error) => finish(() => reject(reason)) };
+      const waiter: Waiter = { look, fail: (reason: Error) => finish(() => reject(reason)) };
       if (signal?.aborted === true) return reject(signal.reason as Error);
       if (this.#failed !== null) return reject(this.#failed);
-      this.#waiting.add(waiter);
+      this.#add(topic, waiter);
       signal?.addEventListener("abort", onAbort, { once: true });
       look();
     });

@@ -16,8 +16,22 @@ export interface Random {
   fraction(): number;
 }
 
+/** Bytes are taken from a pool: a call of the system for each id costs more than the id. */
+const POOL = 8192;
+let pool = new Uint8Array(0);
+let used = 0;
+
+function pooledBytes(count: number): Uint8Array {
+  if (used + count > pool.length) {
+    pool = crypto.getRandomValues(new Uint8Array(Math.max(POOL, count)));
+    used = 0;
+  }
+  used += count;
+  return pool.subarray(used - count, used);
+}
+
 export const systemRandom: Random = {
-  bytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
+  bytes: pooledBytes,
   fraction: () => Math.random(),
 };
 

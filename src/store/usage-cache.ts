@@ -1,7 +1,9 @@
 /**
  * Sums of usage below a path (BUD-4), remembered between asks: budgets are checked at every spawn and step, and a sum over
  * all agents of a tree each time would make a tree's life quadratic. The truth is the aggregate over the agents' rows;
- * an entry follows what is put, or is dropped where it cannot.
+ * an entry follows what is put.
+ *
+ * What has no price and what reported nothing is counted, so that a sum that contains it can still follow.
  */
 import { type AgentPath, isWithin } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
@@ -10,29 +12,66 @@ import type { Usage } from "../protocol/usage.ts";
 
 const MAX_PATHS = 1024;
 
-export class UsageCache {
-  readonly #trees = new Map<TreeId, Map<AgentPath, Usage>>();
+/** A sum of usages that can be taken apart again. */
+export interface UsageTotals {
+  inputTokens: number;
+  cachedInputTokens: number;
+  outputTokens: number;
+  reasoningTokens: number;
+  /** Of those that have a price. */
+  cost: number;
+  unpriced: number;
+  incomplete: number;
+}
 
-  sum(tree: TreeId, under: AgentPath, aggregate: () => Usage): Usage {
-    const paths = this.#trees.get(tree) ?? new Map<AgentPath, Usage>();
+export function totalsOf(usages: Iterable<Usage>): UsageTotals {
+  const totals: UsageTotals = {
+    inputTokens: 0,
+    cachedInputTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    cost: 0,
+    unpriced: 0,
+    incomplete: 0,
+  };
+  for (const usage of usages) add(totals, usage, 1);
+  return totals;
+}
+
+export class UsageCache {
+  readonly #trees = new Map<TreeId, Map<AgentPath, UsageTotals>>();
+
+  sum(tree: TreeId, under: AgentPath, aggregate: () => UsageTotals): Usage {
+    const paths = this.#trees.get(tree) ?? new Map<AgentPath, UsageTotals>();
     this.#trees.set(tree, paths);
-    const known = paths.get(under);
-    if (known !== undefined) return known;
-    const usage = aggregate();
-    if (paths.size >= MAX_PATHS) paths.clear();
-    paths.set(under, usage);
-    return usage;
+    let totals = paths.get(under);
+    if (totals === undefined) {
+      totals = aggregate();
+      if (paths.size >= MAX_PATHS) paths.clear();
+      paths.set(under, totals);
+    }
+    return {
+      inputTokens: totals.inputTokens,
+      cachedInputTokens: totals.cachedInputTokens,
+      outputTokens: totals.outputTokens,
+      reasoningTokens: totals.reasoningTokens,
+      cost: totals.unpriced > 0 ? null : totals.cost,
+      complete: totals.incomplete === 0,
+    };
   }
 
   /** An agent was stored; `before` is what stood there, undefined for a new one, null when it is not known. */
   follow(before: AgentRecord | undefined | null, after: AgentRecord): void {
     const paths = this.#trees.get(after.treeId);
     if (paths === undefined || before?.usage === after.usage) return;
-    for (const [path, sum] of paths) {
+    for (const [path, totals] of paths) {
       if (!isWithin(after.path, path)) continue;
-      const moved = before === null ? null : shifted(sum, before?.usage, after.usage);
-      if (moved === null) paths.delete(path);
-      else paths.set(path, moved);
+      if (before === null) {
+        paths.delete(path);
+        continue;
+      }
+      if (before !== undefined) add(totals, before.usage, -1);
+      add(totals, after.usage, 1);
     }
   }
 
@@ -41,24 +80,12 @@ export class UsageCache {
   }
 }
 
-/** Null where a price or a report is missing on any side: then only a new sum can tell. */
-function shifted(sum: Usage, before: Usage | undefined, after: Usage): Usage | null {
-  const was = before ?? {
-    ...after,
-    inputTokens: 0,
-    cachedInputTokens: 0,
-    outputTokens: 0,
-    reasoningTokens: 0,
-    cost: 0,
-  };
-  if (sum.cost === null || was.cost === null || after.cost === null) return null;
-  if (!sum.complete || !was.complete || !after.complete) return null;
-  return {
-    inputTokens: sum.inputTokens + after.inputTokens - was.inputTokens,
-    cachedInputTokens: sum.cachedInputTokens + after.cachedInputTokens - was.cachedInputTokens,
-    outputTokens: sum.outputTokens + after.outputTokens - was.outputTokens,
-    reasoningTokens: sum.reasoningTokens + after.reasoningTokens - was.reasoningTokens,
-    cost: sum.cost + after.cost - was.cost,
-    complete: true,
-  };
+function add(totals: UsageTotals, usage: Usage, sign: 1 | -1): void {
+  totals.inputTokens += sign * usage.inputTokens;
+  totals.cachedInputTokens += sign * usage.cachedInputTokens;
+  totals.outputTokens += sign * usage.outputTokens;
+  totals.reasoningTokens += sign * usage.reasoningTokens;
+  if (usage.cost === null) totals.unpriced += sign;
+  else totals.cost += sign * usage.cost;
+  if (!usage.complete) totals.incomplete += sign;
 }

@@ -3,9 +3,8 @@ import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
 import { InvariantError } from "../../protocol/errors.ts";
 import type { TreeId } from "../../protocol/ids.ts";
-import { addUsage, NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentRows } from "../backend.ts";
-import { UsageCache } from "../usage-cache.ts";
+import { totalsOf, UsageCache } from "../usage-cache.ts";
 import type { Journal } from "./journal.ts";
 import { type Freeze, pageOf, Table } from "./table.ts";
 
@@ -49,9 +48,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
     },
     childrenOf: (id, page) => pageOf(byParent.get(id), page, ({ threadId }) => threadId),
     usageUnder: (tree, under) =>
-      usage.sum(tree, under, () =>
-        within(tree, under).reduce((sum, agent) => addUsage(sum, agent.usage), NO_USAGE),
-      ),
+      usage.sum(tree, under, () => totalsOf(within(tree, under).map((agent) => agent.usage))),
     putTree: (record) => void trees.put(record),
     putAgent(record) {
       const there = agentAt(record.treeId, record.path);

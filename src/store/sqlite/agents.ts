@@ -2,7 +2,6 @@
 import type { AgentPath } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
 import type { ThreadId } from "../../protocol/ids.ts";
-import type { Usage } from "../../protocol/usage.ts";
 import type { AgentRows } from "../backend.ts";
 import { UsageCache } from "../usage-cache.ts";
 import type { Connection } from "./connection.ts";
@@ -47,7 +46,7 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
   );
   const usageSum = connection.statement(
     `SELECT TOTAL(input), TOTAL(cached), TOTAL(output), TOTAL(reasoning),
-            CASE WHEN COUNT(*) = COUNT(cost) THEN TOTAL(cost) END, COALESCE(MIN(complete), 1)
+            TOTAL(cost), COUNT(*) - COUNT(cost), COUNT(*) - TOTAL(complete)
        FROM agents WHERE tree = ? AND path >= ? AND path < ?`,
   );
   const usage = connection.join(new UsageCache());
@@ -72,16 +71,10 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
     childrenOf: (id, page) => children(page, threads.find(id)),
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => {
-        const row = usageSum.get(threads.find(tree), under, endOf(under)) as readonly (number | null)[];
-        const [inputTokens, cachedInputTokens, outputTokens, reasoningTokens] = row as readonly number[];
-        return {
-          inputTokens,
-          cachedInputTokens,
-          outputTokens,
-          reasoningTokens,
-          cost: row[4],
-          complete: row[5] === 1,
-        } as Usage;
+        const row = usageSum.get(threads.find(tree), under, endOf(under)) as readonly unknown[] as SumRow;
+        const [inputTokens, cachedInputTokens, outputTokens, reasoningTokens, cost, unpriced, incomplete] =
+          row;
+        return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, cost, unpriced, incomplete };
       }),
     putTree: (record) => trees.put(record),
     putAgent(record) {
@@ -91,3 +84,5 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
     },
   };
 }
+
+type SumRow = readonly [number, number, number, number, number, number, number];

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { NO_USAGE, type Usage } from "../../../src/protocol/usage.ts";
 import { Deadlines } from "../../../src/store/memory/deadlines.ts";
 import { RecordCache } from "../../../src/store/sqlite/record-cache.ts";
-import { UsageCache } from "../../../src/store/usage-cache.ts";
+import { totalsOf, UsageCache, type UsageTotals } from "../../../src/store/usage-cache.ts";
 import { sampleAgent, sampleId } from "../../../src/testing/store-records.ts";
 
 const tree = sampleId("thread", "tree");
@@ -27,9 +27,9 @@ describe("the cache of sums", () => {
 
   test("follows what is put without another aggregate", () => {
     const cache = new UsageCache();
-    const never = (): Usage => expect.fail("asked for an aggregate");
-    cache.sum(tree, "/root", () => used(5));
-    cache.sum(tree, "/root/ab", () => used(1));
+    const never = (): UsageTotals => expect.fail("asked for an aggregate");
+    cache.sum(tree, "/root", () => totalsOf([used(5)]));
+    cache.sum(tree, "/root/ab", () => totalsOf([used(1)]));
     cache.follow(agent(used(5)), agent(used(8)));
     expect(cache.sum(tree, "/root", never).inputTokens).toBe(8);
     expect(cache.sum(tree, "/root/ab", never).inputTokens).toBe(1);
@@ -37,17 +37,23 @@ describe("the cache of sums", () => {
     expect(cache.sum(tree, "/root", never).inputTokens).toBe(10);
   });
 
-  test("asks again where a price or the former record is not known", () => {
-    for (const [before, after] of [
-      [agent(used(1)), agent(used(1, null))],
-      [null, agent(used(1))],
-      [agent(used(1)), agent({ ...used(1), complete: false })],
-    ] as const) {
-      const cache = new UsageCache();
-      cache.sum(tree, "/root", () => used(5));
-      cache.follow(before, after);
-      expect(cache.sum(tree, "/root", () => used(7)).inputTokens).toBe(7);
-    }
+  test("asks again where the former record is not known", () => {
+    const cache = new UsageCache();
+    cache.sum(tree, "/root", () => totalsOf([used(5)]));
+    cache.follow(null, agent(used(1)));
+    expect(cache.sum(tree, "/root", () => totalsOf([used(7)])).inputTokens).toBe(7);
+  });
+
+  test("follows what has no price or reported nothing, and back", () => {
+    const cache = new UsageCache();
+    const never = (): UsageTotals => expect.fail("asked for an aggregate");
+    cache.sum(tree, "/root", () => totalsOf([used(1, 2)]));
+    cache.follow(agent(used(1, 2)), agent(used(1, null)));
+    expect(cache.sum(tree, "/root", never).cost).toBe(null);
+    cache.follow(agent(used(1, null)), agent({ ...used(1, 3), complete: false }));
+    expect(cache.sum(tree, "/root", never)).toMatchObject({ cost: 3, complete: false });
+    cache.follow(agent({ ...used(1, 3), complete: false }), agent(used(1, 4)));
+    expect(cache.sum(tree, "/root", never)).toMatchObject({ cost: 4, complete: true });
   });
 });
 
