@@ -18,7 +18,7 @@ import { actingAs } from "./caller.ts";
 import { close, closePolitely } from "./close.ts";
 import type { Grant } from "./dispatch.ts";
 import { acknowledge, handOut, unreadNotice, type HostMail } from "./host.ts";
-import { once, receiptKey } from "./idempotency.ts";
+import { once, recall, receiptKey } from "./idempotency.ts";
 import { interrupt, type InterruptInput, type Touched } from "./interrupt.ts";
 import type { Live } from "./listing.ts";
 import {
@@ -81,8 +81,13 @@ export class AgentControl implements Live, Residents {
         once(tx, key, asked, () => act(tx, null) as SpawnReceipt & JsonObject),
       );
     }
-    // What can be said against it is said before capacity is looked at (agents.md 17).
-    await this.tree.transact((tx) => void checkSpawn(tx, caller, input));
+    // What can be said against it is said before capacity is looked at (agents.md 17); what was done already takes none.
+    const done = await this.tree.transact((tx) => {
+      const known = recall<SpawnReceipt & JsonObject>(tx, key, asked);
+      if (known === undefined) checkSpawn(tx, caller, input);
+      return known;
+    });
+    if (done !== undefined) return done;
     const reserved = this.tree.ids.mint("thread");
     return this.#admitted(reserved, (tx) => {
       const receipt = once(tx, key, asked, () => act(tx, reserved) as SpawnReceipt & JsonObject);
@@ -119,7 +124,12 @@ export class AgentControl implements Live, Residents {
         once(tx, key, asked, () => act(tx, false) as SpawnReceipt & JsonObject),
       );
     }
-    const { agent } = await this.tree.transact((tx) => checkFollowUp(tx, caller, input));
+    const looked = await this.tree.transact((tx) => {
+      const done = recall<SpawnReceipt & JsonObject>(tx, key, asked);
+      return done === undefined ? checkFollowUp(tx, caller, input).agent : { done };
+    });
+    if ("done" in looked) return looked.done;
+    const agent = looked;
     // Joining a running agent takes nothing (EXE-1).
     if (agent.currentRun !== null || agent.parent === null) {
       return this.tree.transact((tx) =>
@@ -160,7 +170,7 @@ export class AgentControl implements Live, Residents {
   userInput(agent: ThreadId, caller: Caller, input: UserInput, options: Options = {}): Promise<WorkRecord> {
     const key = receiptKey(caller, options.key);
     return this.tree.transact((tx) => {
-      const receipt = once(tx, key, { verb: "input", agent, ...input }, () => ({
+      const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
         workId: userInput(tx, agent, caller, input).id,
       }));
       return tx.store.work(receipt.workId)!;
@@ -206,28 +216,48 @@ export class AgentControl implements Live, Residents {
 
   async close(
     agent: ThreadId,
-    options: { readonly politely?: boolean } = {},
+    options: Options & { readonly politely?: boolean } = {},
   ): Promise<readonly AgentRecord["path"][]> {
-    return this.tree.transact((tx) => {
-      const closing = options.politely === true ? closePolitely : close;
-      return closing(tx, tx.agent(agent), this.tree.partialText).map((closed) => closed.path);
+    const politely = options.politely === true;
+    const receipt = await this.#onceForUser(options, { verb: "close", agent, politely }, (tx) => {
+      const closing = politely ? closePolitely : close;
+      return { closed: closing(tx, tx.agent(agent), this.tree.partialText).map((closed) => closed.path) };
     });
+    return receipt.closed;
   }
 
   reportResult(caller: Caller, report: Report): Promise<WorkRecord> {
-    return this.tree.transact((tx) => reportResult(tx, caller, report));
+    const key = receiptKey(caller, undefined);
+    return this.tree.transact((tx) => {
+      const receipt = once(tx, key, { verb: "report", ...report }, () => ({
+        workId: reportResult(tx, caller, report).id,
+      }));
+      return tx.store.work(receipt.workId)!;
+    });
   }
 
-  async answer(request: `req_${string}`, answer: string): Promise<void> {
-    await this.tree.transact((tx) => answerRequest(tx, request, answer));
+  async answer(request: `req_${string}`, answer: string, options: Options = {}): Promise<void> {
+    await this.#onceForUser(options, { verb: "answer", request, answer }, (tx) => {
+      answerRequest(tx, request, answer);
+      return null;
+    });
   }
 
   async raiseBudget(
     agent: ThreadId,
     budget: "tokens" | "money" | "wallClock",
     limit: number | null,
+    options: Options = {},
   ): Promise<void> {
-    await this.tree.transact((tx) => raiseBudget(tx, tx.agent(agent), budget, limit));
+    await this.#onceForUser(options, { verb: "raise_budget", agent, budget, limit }, (tx) => {
+      raiseBudget(tx, tx.agent(agent), budget, limit);
+      return null;
+    });
+  }
+
+  #onceForUser<T extends Json>(options: Options, asked: Json, act: (tx: Transaction) => T): Promise<T> {
+    const key = receiptKey({ kind: "user", name: "library" }, options.key);
+    return this.tree.transact((tx) => once(tx, key, asked, () => act(tx)));
   }
 
   /** Takes note of what the host of a root says it has taken in, and hands out nothing (HDR-3). */

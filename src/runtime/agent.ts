@@ -6,6 +6,7 @@ import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
+import { activeSpanReference } from "../platform/telemetry.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { InterruptInput, Touched } from "../control/interrupt.ts";
 import { type AgentSummary, owed, owes, type OwedWork, summarise } from "../control/listing.ts";
@@ -59,7 +60,8 @@ export class Agent {
   async send(message: string, options: SendOptions = {}): Promise<Work> {
     options.signal?.throwIfAborted();
     const { onBusy = "steer", key, signal: _signal, ...rest } = options;
-    const work = await this.#control.userInput(this.threadId, USER, { message, onBusy, ...rest }, { key });
+    const input = { message, onBusy, trace: activeSpanReference(), ...rest };
+    const work = await this.#control.userInput(this.threadId, USER, input, { key });
     return new Work(this.#control, work.id);
   }
 
@@ -104,7 +106,15 @@ export class Agent {
     );
     const receipt = await this.#control.spawn(
       USER,
-      { forkTurns: "none", ...rest, parent: this.threadId, taskName, message, asked },
+      {
+        forkTurns: "none",
+        trace: activeSpanReference(),
+        ...rest,
+        parent: this.threadId,
+        taskName,
+        message,
+        asked,
+      },
       { key },
     );
     return {
@@ -119,7 +129,7 @@ export class Agent {
   }
 
   /** Closes this agent and all below it. `politely` refuses with `THREAD_BUSY` while something is going on. */
-  close(options: { readonly politely?: boolean } = {}): Promise<readonly AgentPath[]> {
+  close(options: { readonly politely?: boolean; readonly key?: string } = {}): Promise<readonly AgentPath[]> {
     return this.#control.close(this.threadId, options);
   }
 
@@ -176,7 +186,11 @@ export class Agent {
   }
 
   /** Raises, or with null lifts, a budget of this agent and all below it (BUD-2). */
-  raiseBudget(budget: "tokens" | "money" | "wallClock", limit: number | null): Promise<void> {
-    return this.#control.raiseBudget(this.threadId, budget, limit);
+  raiseBudget(
+    budget: "tokens" | "money" | "wallClock",
+    limit: number | null,
+    options: { readonly key?: string } = {},
+  ): Promise<void> {
+    return this.#control.raiseBudget(this.threadId, budget, limit, options);
   }
 }

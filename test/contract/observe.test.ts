@@ -285,7 +285,7 @@ describe.each(STORES)("activities on %s", (store) => {
       byObjective.get(objective),
       `/root/${agent}`,
     ];
-    expect(shown.toSorted()).toEqual(
+    expect(shown.map(String).toSorted()).toEqual(
       [
         row("started", "first", "one"),
         row("started", "second", "two"),
@@ -295,7 +295,9 @@ describe.each(STORES)("activities on %s", (store) => {
         row("completed", "third", "one"),
         row("completed", "fourth", "one"),
         row("interrupted", "second", "two"),
-      ].toSorted(),
+      ]
+        .map(String)
+        .toSorted(),
     );
     // Their last ones come when the run that asked is long settled.
     const settled = (await h.tree.log(0, 1000)).find(

@@ -75,36 +75,30 @@ export const surroundings: readonly Contract[] = [
     id: "OBS-1",
     behaviour: "Each tree has one ordered durable event log; subscribers get a snapshot, then events.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "OBS-2",
     behaviour: "Spans follow the GenAI conventions and link a background run to whoever asked.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "OBS-3",
     behaviour: "The question why is answered from the log.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "OBS-4",
     behaviour: "A slow or throwing observer disturbs nobody.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "OBS-5",
     behaviour: "Activities carry the work's id, attach to the asking run, and prove nothing.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "OBS-6",
     behaviour: "A run's context names its direct children, bounded, loaded ones first.",
     source: guarantee,
-    deferred: notBuilt,
   },
 ];
