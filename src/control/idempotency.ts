@@ -7,34 +7,34 @@ import type { Caller } from "../protocol/tool.ts";
 import type { Transaction } from "./transaction.ts";
 
 /**
- * The scope of a key. Calls of a run are known by agent, run, step and call id, since call ids repeat; everybody else has
- * the key that was given, or none.
+ * The scope of a key: the agent for one that is given, the name for a user's. A call of a run without one is known by agent,
+ * run, step and call id, since call ids repeat.
  */
 export function receiptKey(caller: Caller, key: string | undefined): string | null {
-  if (caller.kind === "agent" && caller.runId !== null) {
-    const scope = `${caller.threadId}:${caller.runId}:${caller.step}`;
-    if (key !== undefined) return `${scope}:key:${key}`;
-    return caller.callId === null ? null : `${scope}:call:${caller.callId}`;
-  }
-  if (key === undefined) return null;
-  return caller.kind === "agent" ? `${caller.threadId}:${key}` : `${caller.name}:${key}`;
+  if (key !== undefined) return `${caller.kind === "agent" ? caller.threadId : caller.name}:key:${key}`;
+  if (caller.kind !== "agent" || caller.runId === null || caller.callId === null) return null;
+  return `${caller.threadId}:${caller.runId}:${caller.step}:call:${caller.callId}`;
 }
 
 export function once<T extends Json>(tx: Transaction, key: string | null, asked: unknown, act: () => T): T {
   if (key === null) return act();
-  const argumentsDigest = sha256(canonicalJson(asked));
-  const known = tx.store.receipt(tx.treeId, key);
-  if (known !== undefined) {
-    if (known.argumentsDigest === argumentsDigest) return known.answer as T;
-    throw new RejectedError(
-      "COMMAND_ID_CONFLICT",
-      "this idempotency key was used before with other arguments; use a new key.",
-      {
-        key,
-      },
-    );
-  }
+  const known = recall<T>(tx, key, asked);
+  if (known !== undefined) return known;
   const answer = act();
+  const argumentsDigest = sha256(canonicalJson(asked));
   tx.store.putReceipt({ treeId: tx.treeId, key, argumentsDigest, answer, createdAt: tx.now });
   return answer;
+}
+
+/** The receipt of an earlier call with this key; undefined when there was none. */
+export function recall<T extends Json>(tx: Transaction, key: string | null, asked: unknown): T | undefined {
+  const known = key === null ? undefined : tx.store.receipt(tx.treeId, key);
+  if (known === undefined || known.argumentsDigest === sha256(canonicalJson(asked))) {
+    return known?.answer as T | undefined;
+  }
+  throw new RejectedError(
+    "COMMAND_ID_CONFLICT",
+    "this idempotency key was used before with other arguments; use a new key.",
+    { key },
+  );
 }

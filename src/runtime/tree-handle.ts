@@ -118,8 +118,8 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** Answers a question or an approval of an agent. */
-  answer(request: RequestId, answer: string): Promise<void> {
-    return this.control.answer(request, answer);
+  answer(request: RequestId, answer: string, options: { readonly key?: string } = {}): Promise<void> {
+    return this.control.answer(request, answer, options);
   }
 
   records(): Promise<readonly AgentRecord[]> {

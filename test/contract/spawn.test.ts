@@ -15,10 +15,9 @@ import {
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { turn, VIRTUAL_START } from "../../src/testing/virtual-clock.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
-import { look, type ToolOutput } from "../support/look.ts";
+import { detailsOf, look, textAt, type ToolOutput } from "../support/look.ts";
 
-const errorOf = ({ output }: ToolOutput): string => String(output["error"]);
-const detailsOf = ({ output }: ToolOutput): JsonObject => output["details"] as JsonObject;
+const errorOf = (one: ToolOutput): string => textAt(one, "error");
 
 /** The next commit, or the one after so many others, meets a fault. */
 function nextCommit(h: Harness, fault: Fault, skip = 0): void {
@@ -46,12 +45,12 @@ describe.each(STORES)("spawning on %s", (store) => {
     });
     await h.ask("start");
     const outputs = await look(h).outputs("/root", "spawn_agent");
-    const taken = outputs.filter(({ isError }) => !isError).map(({ output }) => output["task_name"]);
+    const taken = outputs.filter(({ isError }) => !isError).map((one) => textAt(one, "task_name"));
     expect(taken.toSorted()).toEqual(good.map((name) => `/root/${name}`).toSorted());
     const refused = new Map(
       outputs
         .filter(({ isError }) => isError)
-        .map((one) => [String(detailsOf(one)["value"]), errorOf(one).replace(/`[^`]*`/, "it")] as const),
+        .map((one) => [textAt(detailsOf(one), "value"), errorOf(one).replace(/`[^`]*`/, "it")] as const),
     );
     expect([...refused.keys()].toSorted()).toEqual(bad.toSorted());
     const kinds = [["BadName", "bad-name"], [".", ".."], [""], ["a/b"], ["root"]];
@@ -377,7 +376,7 @@ describe.each(STORES)("spawning on %s", (store) => {
     });
     await h.ask("start");
     const texts = (await look(h).outputs("/root", "spawn_agent")).map((one) =>
-      one.isError ? errorOf(one) : `ok ${String(one.output["task_name"])}`,
+      one.isError ? errorOf(one) : `ok ${textAt(one, "task_name")}`,
     );
     expect(texts.slice(0, 6)).toEqual([
       expect.stringMatching(

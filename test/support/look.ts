@@ -129,3 +129,13 @@ export class Look {
 export function look(h: Harness): Look {
   return new Look(h);
 }
+
+/** A field of an output, or of its details, as text. */
+export function textAt(fields: JsonObject | ToolOutput, key: string): string {
+  const value = "isError" in fields ? (fields as ToolOutput).output[key] : (fields as JsonObject)[key];
+  return typeof value === "string" ? value : JSON.stringify(value ?? null);
+}
+
+export function detailsOf({ output }: ToolOutput): JsonObject {
+  return (output["details"] ?? {}) as JsonObject;
+}

@@ -1,5 +1,5 @@
 /** Identity, paths, spawning and listing: SPN, LST. */
-import { type Contract, guarantee, notBuilt } from "./entry.ts";
+import { type Contract, guarantee } from "./entry.ts";
 
 export const spawning: readonly Contract[] = [
   {
@@ -36,7 +36,6 @@ export const spawning: readonly Contract[] = [
     behaviour:
       "A repeated key with equal arguments answers the first receipt; with other arguments it is a conflict.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "SPN-7",
@@ -49,6 +48,5 @@ export const spawning: readonly Contract[] = [
     behaviour:
       "The list shows every registered agent of the tree in pages, with status, residency, outcome and debts.",
     source: guarantee,
-    deferred: notBuilt,
   },
 ];
