@@ -47,9 +47,9 @@ describe.each(STORES)("idempotency keys on %s", (store) => {
       const first = await act(`key ${name}`, false);
       await h.tree.idle();
       const before = await look(h).snapshot();
-      expect(await act(`key ${name}`, false), name).toEqual(first);
-      await expect(act(`key ${name}`, true), name).rejects.toMatchObject(CONFLICT);
-      expect(await look(h).snapshot(), name).toEqual(before);
+      expect(await act(`key ${name}`, false)).toEqual(first);
+      await expect(act(`key ${name}`, true)).rejects.toMatchObject(CONFLICT);
+      expect(await look(h).snapshot()).toEqual(before);
     }
     // Kept for the life of the tree, over a restart.
     await h.crash();
