@@ -41,7 +41,7 @@ export class Grant implements Disposable {
 const applicants = new WeakMap<Applicant, { readonly tree: Tree; readonly candidate: Candidate }>();
 
 /** Given to the runtime's one admission. Answers null when something is missing, and sees to it that a slot becomes free. */
-export function tryReserve(applicant: Applicant, pump: () => void): Grant | null {
+export function tryReserve(applicant: Applicant, pump: () => void): Grant | "no_slot" | null {
   const known = applicants.get(applicant);
   if (known === undefined || known.tree.state !== "owned") return null;
   const { tree, candidate } = known;
@@ -53,7 +53,7 @@ export function tryReserve(applicant: Applicant, pump: () => void): Grant | null
   if (slot === null) {
     // A committed work may take the place even of agents that are pinned by their mail (RES-3).
     tree.residency.makeRoom(1, true);
-    return null;
+    return tree.residency.has(candidate.threadId) ? null : "no_slot";
   }
   const permit = applicant.needsPermit ? pool.take() : null;
   if (applicant.needsPermit && permit === null) {

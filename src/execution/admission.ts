@@ -27,8 +27,11 @@ export interface Applicant {
   readonly needsPermit: boolean;
 }
 
-/** Takes all that the run needs, or nothing and answers null. It must not call back into the admission. */
-export type TryReserve<Grant extends Disposable> = (applicant: Applicant) => Grant | null;
+/**
+ * Takes all that the run needs, or nothing: null lets the next in order try, `no_slot` says that only who is loaded already
+ * can go now. It must not call back into the admission.
+ */
+export type TryReserve<Grant extends Disposable> = (applicant: Applicant) => Grant | "no_slot" | null;
 
 interface Waiter<Grant extends Disposable> {
   readonly applicant: Applicant;
@@ -48,10 +51,14 @@ export class Admission<Grant extends Disposable> {
   }
 
   /** The lane of a tree, made at its first use; `permits` is the tree's pool. */
-  lane(treeId: TreeId, permits: PermitPool): AdmissionLane<Grant> {
+  lane(
+    treeId: TreeId,
+    permits: PermitPool,
+    loaded: () => Iterable<ThreadId> = () => [],
+  ): AdmissionLane<Grant> {
     let lane = this.#lanes.get(treeId);
     if (lane === undefined) {
-      lane = new AdmissionLane(permits, this.#tryReserve, this.#room);
+      lane = new AdmissionLane(permits, loaded, this.#tryReserve, this.#room);
       this.#lanes.set(treeId, lane);
     }
     return lane;
@@ -117,6 +124,8 @@ const STAGES: readonly Stage[] = ["returns", "unpermitted", "fresh"];
 /** Those of one tree who wait. */
 export class AdmissionLane<Grant extends Disposable> {
   readonly #permits: PermitPool;
+  /** Those of the tree that are loaded: few, where those who wait may be many. */
+  readonly #loaded: () => Iterable<ThreadId>;
   readonly #tryReserve: TryReserve<Grant>;
   readonly #room: Room;
   /** Oldest first; not through p-queue. */
@@ -126,8 +135,14 @@ export class AdmissionLane<Grant extends Disposable> {
   readonly #order: FairQueue;
   readonly #queue: PQueue<FairQueue, FairQueueOptions>;
 
-  constructor(permits: PermitPool, tryReserve: TryReserve<Grant>, room: Room) {
+  constructor(
+    permits: PermitPool,
+    loaded: () => Iterable<ThreadId>,
+    tryReserve: TryReserve<Grant>,
+    room: Room,
+  ) {
     this.#permits = permits;
+    this.#loaded = loaded;
     this.#tryReserve = tryReserve;
     this.#room = room;
     const order = new FairQueue();
@@ -181,7 +196,7 @@ export class AdmissionLane<Grant extends Disposable> {
       return this.isWaiting(threadId) ? "waiting" : "admitted";
     }
     const grant = this.#reserve(waiter);
-    if (grant === null) {
+    if (grant === null || grant === "no_slot") {
       this.#enter(waiter);
       return "waiting";
     }
@@ -208,23 +223,37 @@ export class AdmissionLane<Grant extends Disposable> {
       for (const threadId of this.#order.order()) {
         const waiter = this.#fresh.get(threadId as ThreadId)!;
         const grant = this.#reserve(waiter);
-        if (grant === null) continue;
-        this.#leave(waiter.applicant.threadId);
-        return () => hand(waiter, grant);
+        if (grant === "no_slot") return this.#nextLoaded();
+        if (grant !== null) return this.#admit(waiter, grant);
       }
       return null;
     }
     const waiting = stage === "returns" ? this.#returns : this.#unpermitted;
     for (const [threadId, waiter] of waiting) {
       const grant = this.#reserve(waiter);
-      if (grant === null) continue;
+      if (grant === null || grant === "no_slot") continue;
       this.#leaveFirst(waiting, threadId);
       return () => hand(waiter, grant);
     }
     return null;
   }
 
-  #reserve({ applicant }: Waiter<Grant>): Grant | null {
+  /** Without room only those can go that have their slot already; the long queue is not asked one by one. */
+  #nextLoaded(): (() => void) | null {
+    for (const threadId of this.#loaded()) {
+      const waiter = this.#fresh.get(threadId);
+      const grant = waiter === undefined ? null : this.#reserve(waiter);
+      if (grant !== null && grant !== "no_slot") return this.#admit(waiter!, grant);
+    }
+    return null;
+  }
+
+  #admit(waiter: Waiter<Grant>, grant: Grant): () => void {
+    this.#leave(waiter.applicant.threadId);
+    return () => hand(waiter, grant);
+  }
+
+  #reserve({ applicant }: Waiter<Grant>): Grant | "no_slot" | null {
     return applicant.needsPermit && !this.#permits.available ? null : this.#tryReserve(applicant);
   }
 

@@ -199,7 +199,7 @@ class OwnRuntime implements Runtime {
         ? this.#newResidency(Math.max(1, record.limits.running))
         : this.#residency,
       permits,
-      lane: this.#admission.lane(treeId, permits),
+      lane: this.#admission.lane(treeId, permits, () => this.#trees.get(treeId)?.tree.sessions.keys() ?? []),
     });
     tree.reactions = createReactions(this.#pump);
     const handle = new TreeHandle(tree, new AgentControl(tree, this.#pump), {
