@@ -215,13 +215,12 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
       return true;
     });
   } catch (error) {
-    if (session.lifecycle.state === "unloading")
-      session.lifecycle.send(before === "waiting" ? "WAIT" : "KEEP");
+    if (session.lifecycle.state === "unloading") stay(session);
     throw error;
   }
   if (session.lifecycle.state !== "unloading") return !tree.sessions.has(threadId);
   if (!calm || tree.lane.isWaiting(threadId)) {
-    session.lifecycle.send(before === "waiting" ? "WAIT" : "KEEP");
+    stay(session);
     return false;
   }
   session.lifecycle.send("UNLOADED");
@@ -230,6 +229,11 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
     tree.shared.logger.warn({ threadId, err: error }, "closing a provider session failed");
   });
   return true;
+}
+
+/** Back to where it was; the run in whose wait it was may have been settled meanwhile. */
+function stay(session: Session): void {
+  session.lifecycle.send(session.run === null ? "KEEP" : "WAIT");
 }
 
 /** Drops a session from memory. Its slot is the caller's to release. */

@@ -8,6 +8,7 @@ export function markDelivered(tx: Transaction, mail: MailRecord, runId: RunId | 
   requireState(mail, "accepted", "delivered");
   const next: MailRecord = { ...mail, state: "delivered", runId };
   tx.store.putMail(next);
+  tx.effects.mail.add(mail.recipient);
   tx.emit(
     "mail.delivered",
     tx.agent(mail.recipient),
@@ -34,6 +35,7 @@ export function markSettled(tx: Transaction, mail: MailRecord): void {
 export function deadLetter(tx: Transaction, mail: MailRecord, reason: DeadLetterReason): void {
   requireState(mail, "accepted", "dead_lettered");
   tx.store.putMail({ ...mail, state: "dead_lettered", reason, settledAt: tx.now });
+  tx.effects.mail.add(mail.recipient);
   tx.emit(
     "mail.dead_lettered",
     tx.agent(mail.recipient),
@@ -50,6 +52,7 @@ export function deadLetter(tx: Transaction, mail: MailRecord, reason: DeadLetter
 export function setTrigger(tx: Transaction, mail: MailRecord, trigger: boolean): void {
   if (mail.trigger === trigger) return;
   tx.store.putMail({ ...mail, trigger });
+  tx.effects.mail.add(mail.recipient);
   tx.emit(
     "mail.triggered",
     tx.agent(mail.recipient),

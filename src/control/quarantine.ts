@@ -6,6 +6,7 @@ import type { Transaction } from "./transaction.ts";
 export function quarantine(tx: Transaction, agent: AgentRecord): void {
   for (const id of tx.store.unreadable(agent.threadId)) {
     tx.store.deadLetterUnreadable(id);
+    tx.effects.mail.add(agent.threadId);
     tx.emit("mail.dead_lettered", agent, {}, { mailId: id, reason: "unreadable" });
   }
   lostResults(tx, agent);

@@ -11,6 +11,7 @@ import type { AgentRecord, LastOutcome } from "../protocol/agent.ts";
 import type { RunId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunReason, type RunRecord, type RunStatus } from "../protocol/run.ts";
 import type { WorkEnding, WorkOutcome } from "../protocol/work.ts";
+import { salvageSteps } from "../lineage/salvage.ts";
 import { headBytes } from "../platform/text.ts";
 import { deliver } from "./delivery.ts";
 import { deadLetter, markSettled, setTrigger } from "./mail-states.ts";
@@ -29,7 +30,6 @@ export interface Settlement {
   readonly reason: RunReason;
   readonly text: string;
   readonly error?: RunRecord["error"];
-  readonly salvage?: readonly string[];
   /** How one served work ends, where it differs from the rest (a schema, say). */
   readonly perWork?: ((work: WorkId) => PerWork | undefined) | undefined;
   /** Who is not woken by what this ends. */
@@ -76,6 +76,8 @@ export function settleRun(tx: Transaction, runId: RunId, settlement: Settlement)
   if (tx.profile.results === "per_run") sendRunResult(tx, tx.agent(run.threadId), settled, settlement);
   if (tx.store.mailbox(run.threadId).triggers > 0) tx.effects.wake.add(run.threadId);
   tx.effects.settled.push({ threadId: run.threadId, runId });
+  // A wait that ended in this very commit has no run to go on with.
+  tx.effects.resume.delete(run.threadId);
   for (const work of awaiting) breakCycles(tx, work);
   return settled;
 }
@@ -113,6 +115,7 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
   const awaiting: WorkId[] = [];
   const ending = endingOf(settlement);
   const shared = run.serves.length > 1;
+  const salvage = salvageOf(tx, run);
   // The ones that are interrupted with a run are also those that only wait for others (INT-8).
   const alsoAwaiting = run.status === "interrupted" && run.reason === "interrupted";
   const ids = alsoAwaiting
@@ -123,7 +126,7 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
     if (work.state === "ended" || settlement.keep?.has(id) === true) continue;
     const own = settlement.perWork?.(id);
     if (run.status === "completed" && own === undefined && work.openUnder > 0) {
-      tx.store.putWork({ ...work, state: "awaiting_children", servedBy: null });
+      tx.store.putWork({ ...work, state: "awaiting_children", servedBy: null, text: run.text });
       tx.emit(
         "work.awaiting",
         tx.agent(work.executor),
@@ -139,7 +142,7 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
       error: settlement.error ?? null,
       shared,
       runId: run.id,
-      salvage: salvageOf(tx, run, settlement),
+      salvage,
       quiet: settlement.quiet ?? false,
       ...own,
     });
@@ -147,9 +150,13 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
   return awaiting;
 }
 
-function salvageOf(tx: Transaction, run: RunRecord, settlement: Settlement): WorkOutcome["salvage"] {
-  const wanted = tx.profile.salvage && (run.text === "" || run.status !== "completed");
-  return wanted && settlement.salvage !== undefined ? { lastSteps: settlement.salvage } : null;
+/** What the run did last, where its text does not say it (WRK-7). */
+function salvageOf(tx: Transaction, run: RunRecord): WorkOutcome["salvage"] {
+  if (!tx.profile.salvage || run.acceptedAt === null) return null;
+  if (run.text !== "" && run.status === "completed") return null;
+  const { items } = tx.agent(run.threadId);
+  const own = tx.store.items(run.threadId, run.firstItem, items - run.firstItem);
+  return { lastSteps: salvageSteps(own, tx.context.redact) };
 }
 
 /** Words of WRK-10, from run to work. */
@@ -161,8 +168,6 @@ function endingOf(settlement: Settlement): WorkEnding {
     case "not_delivered":
     case "provider_refused":
       return "provider_error";
-    case "completed":
-      return settlement.text === "" ? "empty_result" : "completed";
     default:
       return settlement.reason;
   }

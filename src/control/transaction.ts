@@ -30,7 +30,7 @@ export interface Effects {
   readonly settled: { readonly threadId: ThreadId; readonly runId: RunId }[];
   readonly closed: ThreadId[];
   readonly worksEnded: WorkId[];
-  /** Unread mail arrived for these agents; host-driven waiters look again. */
+  /** Unread mail of these agents has come, gone or changed; host-driven waiters look again. */
   readonly mail: Set<ThreadId>;
   /** Items appended to transcripts, for the sessions that are loaded. */
   readonly items: { readonly threadId: ThreadId; readonly items: readonly TranscriptItem[] }[];

@@ -55,8 +55,8 @@ export class Actors {
       this.begin();
     };
     const hold = (left: number): void => user.offer("waits", () => (left === 0 ? act() : hold(left - 1)));
-    if (this.#dice.chance(0.4)) user.clock.setTimer(this.#dice.below(4000), act);
-    else hold(this.#dice.below(40));
+    if (this.#dice.chance(0.25)) user.clock.setTimer(this.#dice.below(3000), act);
+    else hold(this.#dice.below(15));
   }
 
   #act(): void {
@@ -82,8 +82,8 @@ export class Actors {
   async #user(owner: Owner): Promise<unknown> {
     const d = this.#dice;
     const tree = owner.handle!;
-    const kind = d.weighted({ root: 35, child: 8, tell: 12, spawn: 8, interrupt: 10, close: 6, answer: 12, unload: 6, list: 3 });
-    const path = d.pick(this.#paths());
+    const kind = d.weighted({ root: 30, child: 10, tell: 10, spawn: 8, interrupt: 14, close: 5, answer: 10, unload: 10, list: 2 });
+    const path = d.chance(0.6) ? d.pick(this.#busyPaths()) : d.pick(this.#paths());
     const onBusy = d.pick(["steer", "queue", "reject"] as const);
     const keyed = d.chance(0.2) ? { key: `key ${d.below(4)}` } : {};
     const interrupting = { cascade: d.pick(["none", "subtree"] as const), pending: d.pick(["keep", "cancel"] as const) };
@@ -176,6 +176,16 @@ export class Actors {
     const open = this.#requests();
     if (open.length === 0) return;
     return owner.handle!.answer(this.#dice.pick(open).id, "yes");
+  }
+
+  /** Agents that run, wait or owe something. */
+  #busyPaths(): readonly string[] {
+    let paths: readonly string[] = [];
+    void this.#world.store.read((view) => {
+      const busy = this.#agents().filter((agent) => agent.currentRun !== null || view.openWorksOf(agent.threadId).length > 0);
+      paths = busy.map((agent) => agent.path);
+    });
+    return paths.length === 0 ? ["/root"] : paths;
   }
 
   #paths(): readonly string[] {

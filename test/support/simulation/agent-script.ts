@@ -42,8 +42,23 @@ export function agentScript(behaviour: Behaviour): StepFunction {
     const d = dice(seed, context.path, context.ownSteps, context.failures);
     if (failures && context.failures < 6 && d.chance(0.06)) return failing(d);
     if (context.ownSteps >= lastStep) return say(`done ${context.ownSteps}`);
+    const known = childrenIn(context).length;
     switch (
-      d.weighted({ answer: 30, spawn: 18, fan: 8, send: 9, follow: 11, wait: 15, list: 2, interrupt: 3, report: 4, tool: 6, ask: questions ? 4 : 0, slow: 4, broken: 2 })
+      d.weighted({
+        answer: 16,
+        spawn: known === 0 ? 24 : 10,
+        fan: known === 0 ? 16 : 4,
+        send: 8,
+        follow: known === 0 ? 2 : 12,
+        wait: known === 0 ? 3 : 20,
+        list: 1,
+        interrupt: known === 0 ? 1 : 4,
+        report: 4,
+        tool: 6,
+        ask: questions ? 5 : 0,
+        slow: 5,
+        broken: 1,
+      })
     ) {
       case "answer":
         return d.chance(0.12) ? end() : say(`answer ${context.ownSteps} of ${context.path}`);
@@ -60,7 +75,7 @@ export function agentScript(behaviour: Behaviour): StepFunction {
       case "list":
         return list();
       case "interrupt":
-        return interrupt(d.chance(0.8) ? d.pick(NAMES) : target(d, context), {
+        return interrupt(d.chance(0.8) ? child(d, context) : target(d, context), {
           cascade: d.pick(["none", "subtree"]),
           pending: d.pick(["keep", "cancel"]),
         });
@@ -97,9 +112,10 @@ function resultOptions(d: Dice): JsonObject {
   };
 }
 
-function target(d: Dice, { path }: ScriptContext): string {
+function target(d: Dice, context: ScriptContext): string {
+  const { path } = context;
   const parent = path.slice(0, path.lastIndexOf("/")) || "/root";
-  return d.pick([...NAMES, parent, path, "/root", "/root/a", "/root/b", "/root/a/b"]);
+  return d.pick([child(d, context), parent, parent, path, "/root", "/root/a", "/root/b"]);
 }
 
 function sending(d: Dice, context: ScriptContext): ScriptedStep {
@@ -107,7 +123,7 @@ function sending(d: Dice, context: ScriptContext): ScriptedStep {
 }
 
 function following(d: Dice, context: ScriptContext): ScriptedStep {
-  return followUp(d.chance(0.6) ? d.pick(NAMES) : target(d, context), "and this", resultOptions(d));
+  return followUp(d.chance(0.75) ? child(d, context) : target(d, context), "and this", resultOptions(d));
 }
 
 function waiting(d: Dice, context: ScriptContext): ScriptedStep {
@@ -117,7 +133,7 @@ function waiting(d: Dice, context: ScriptContext): ScriptedStep {
   if (d.chance(0.3) && works.length > 0) {
     return wait({ works: [d.pick(works), ...(d.chance(0.5) ? [d.pick(works)] : [])], mode: d.pick(["any", "all"]), ...timeout });
   }
-  const targets = d.chance(0.7) ? [d.pick(NAMES)] : [d.pick(NAMES), target(d, context)];
+  const targets = d.chance(0.6) ? [child(d, context)] : [child(d, context), d.chance(0.5) ? child(d, context) : target(d, context)];
   return wait({ targets, mode: d.pick(["any", "all"]), ...timeout });
 }
 
@@ -128,6 +144,17 @@ function reporting(d: Dice, context: ScriptContext): ScriptedStep {
     result: d.chance(0.8) ? "reported" : "",
     status: d.pick(["completed", "completed", "failed"]),
   });
+}
+
+/** Names of children that stand anywhere in what the agent sees. */
+function childrenIn({ messages, path }: ScriptContext): readonly string[] {
+  const text = JSON.stringify(messages);
+  return NAMES.filter((name) => text.includes(`"${path}/${name}"`));
+}
+
+function child(d: Dice, context: ScriptContext): string {
+  const known = childrenIn(context);
+  return known.length > 0 && d.chance(0.9) ? d.pick(known) : d.pick(NAMES);
 }
 
 /** Ids of works that stand anywhere in what the agent sees. */

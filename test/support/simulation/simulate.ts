@@ -46,15 +46,15 @@ export function scenarioOf(seed: number): Scenario {
     others: d.chance(0.5),
     fate: rough && d.chance(0.6),
     faults: {
-      refuse: rough && d.chance(0.4) ? 0.03 : 0,
-      crash: rough && d.chance(0.5) ? 0.01 : 0,
+      refuse: rough && d.chance(0.4) ? 0.04 : 0,
+      crash: rough && d.chance(0.5) ? 0.03 : 0,
       lateAnswers: d.chance(0.25),
     },
     failures: d.chance(0.5),
     questions: d.chance(0.4),
     onLostRun: d.chance(0.3) ? "retry" : "notify",
-    acts: 3 + d.below(20),
-    lastStep: 3 + d.below(7),
+    acts: 3 + d.below(25),
+    lastStep: 3 + d.below(10),
     earlyTimers: d.chance(0.5) ? 0.02 : 0,
   };
 }
@@ -75,6 +75,8 @@ const TINY: LimitsInput = { ...LIMITS, running: 1, residents: 2, mailboxMessages
 /** Virtual time in which everything must have come to rest once nobody disturbs it any more. */
 const REST_MS = 30 * 60_000;
 const MOST_STEPS = 60_000;
+/** Events of the log that a failure shows. */
+const TAIL = Number(process.env["COPPICE_TAIL"] ?? 60);
 
 export async function simulate(scenario: Scenario, replay?: readonly number[]): Promise<Life> {
   const { seed, earlyTimers } = scenario;
@@ -233,7 +235,7 @@ async function tailOf(world: World, scheduler: SeededScheduler): Promise<string>
   void world.store.read((view) => {
     if (world.treeId === null) return;
     const last = view.lastEvent(world.treeId);
-    for (const event of view.events(world.treeId, Math.max(0, last - 60), 60)) {
+    for (const event of view.events(world.treeId, Math.max(0, last - TAIL), TAIL)) {
       lines.push(
         [event.seq, event.type, event.path, event.runId?.slice(0, 9), event.workId?.slice(0, 9), JSON.stringify(event.data).slice(0, 200)]
           .filter((part) => part !== null && part !== undefined)
@@ -249,5 +251,16 @@ async function tailOf(world: World, scheduler: SeededScheduler): Promise<string>
       );
     }
   });
+  const tree = world.owner?.handle?.control.tree;
+  if (tree !== undefined) {
+    const { permits, residency, lane, starting, granted, sessions, runs } = tree;
+    lines.push(
+      `memory: permits ${permits.inUse} of ${permits.limit}, residents ${residency.count} of ${residency.limit} (${residency.unloading} unloading), ` +
+        `queue ${lane.size}, starting ${[...starting].join()}, granted ${granted.size}, runs ${runs.size}`,
+    );
+    for (const { agent, lifecycle, run, drive } of sessions.values()) {
+      lines.push(`session ${agent.path} ${lifecycle.state}, run ${run?.id ?? "none"}, ${drive === null ? "not driven" : "driven"}`);
+    }
+  }
   return [...lines, ...scheduler.dump().split("\n").filter((line) => !line.startsWith("trace"))].join("\n");
 }

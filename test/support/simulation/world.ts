@@ -5,7 +5,6 @@
 import { z } from "zod";
 import type { Logger } from "../../../src/platform/logger.ts";
 import { seededRandom } from "../../../src/platform/ids.ts";
-import { CoppiceError } from "../../../src/protocol/errors.ts";
 import type { TreeId } from "../../../src/protocol/ids.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
 import { scripted } from "../../../src/providers/scripted/provider.ts";
@@ -44,6 +43,9 @@ export interface Owner {
   readonly runtime: Runtime;
   handle: TreeHandle | null;
 }
+
+/** Errors that are answers; any other in the log is a fault of the runtime. */
+const ANSWERS = ["RejectedError", "TransientError", "InterruptedError"];
 
 /** A promise of the runtime was broken; the message says which. */
 export class Broken extends Error {
@@ -166,9 +168,8 @@ export class World {
   #logger(): Logger {
     const look = (fields: object, message = ""): void => {
       const error = (fields as { readonly err?: unknown }).err;
-      if (error === undefined) return;
-      const known = CoppiceError.is(error) && error.family !== "invariant";
-      if (!known) this.fail(`ERR-1 ${message}: ${error instanceof Error ? error.stack : String(error)}`);
+      if (error === undefined || (error instanceof Error && ANSWERS.includes(error.name))) return;
+      this.fail(`ERR-1 ${message}: ${error instanceof Error ? error.stack : String(error)}`);
     };
     const logger: Logger = { debug: look, info: look, warn: look, error: look, child: () => logger };
     return logger;
