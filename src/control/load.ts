@@ -239,7 +239,10 @@ function stay(session: Session): void {
 /** Drops a session from memory. Its slot is the caller's to release. */
 export function forget(tree: Tree, threadId: ThreadId): void {
   const session = tree.sessions.get(threadId);
-  if (session !== undefined) session.generation += 1;
+  if (session !== undefined) {
+    session.generation += 1;
+    session.end();
+  }
   tree.sessions.delete(threadId);
   tree.mailboxes.delete(threadId);
   tree.runs.delete(threadId);

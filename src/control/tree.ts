@@ -28,7 +28,7 @@ import type { Residency } from "../residency/slots.ts";
 import type { Inspect } from "../session/lifecycle.ts";
 import type { Session } from "../session/session.ts";
 import type { Lease, Store, StoreView } from "../store/port.ts";
-import { Reservations } from "./budget.ts";
+import { Reservations } from "./budget-scopes.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { type ConfigRequest, type Effects, type PlanContext, Transaction } from "./transaction.ts";
@@ -271,6 +271,7 @@ export class Tree implements PlanContext {
     for (const [threadId, session] of this.sessions) {
       session.generation += 1;
       session.abort?.abort(reason);
+      session.end();
       this.runs.get(threadId)?.grant?.[Symbol.dispose]();
       this.residency.release(threadId);
       session.provider.close().catch(() => undefined);
@@ -299,6 +300,7 @@ export class Tree implements PlanContext {
     for (const candidate of change.resume) this.reactions.resume(this, candidate);
     for (const candidate of change.wake) this.reactions.wake(this, candidate);
     if (effects.deadlines) this.reactions.deadlines(this);
+    if (effects.budgetRaised) this.reservations.lookAgain();
     this.watchers.changed(new Set<string>([...effects.worksEnded, ...effects.mail]));
   }
 }

@@ -31,6 +31,8 @@ export interface Profile {
   readonly interruptOutput: "receipt" | "previous_status";
   readonly interruptedResults: boolean;
   readonly interruptQueuesTriggers: boolean;
+  /** INT-3: what a tool has started and left running lives until its agent is unloaded; else until an interrupt at most. */
+  readonly processesOutliveInterrupts: boolean;
   /** BUD-1: depth and number of children are limited. */
   readonly depthLimits: boolean;
   /** MBX-3, B49: mail to an idle root is trigger-turn. */
@@ -58,6 +60,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     interruptOutput: "receipt",
     interruptedResults: true,
     interruptQueuesTriggers: false,
+    processesOutliveInterrupts: false,
     depthLimits: true,
     wakeOnAgentMessages: false,
     rolesCarryAuthority: true,
@@ -79,6 +82,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     interruptOutput: "previous_status",
     interruptedResults: false,
     interruptQueuesTriggers: true,
+    processesOutliveInterrupts: true,
     depthLimits: false,
     wakeOnAgentMessages: false,
     rolesCarryAuthority: false,

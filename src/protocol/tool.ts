@@ -24,6 +24,8 @@ export interface ToolContext {
   readonly step: number;
   /** Aborted by interrupt, close and limits (INT-4). */
   readonly signal: AbortSignal;
+  /** Aborted when the agent is unloaded, closed or given up; made when it is first asked for. */
+  readonly lifetime: () => AbortSignal;
 }
 
 export type ToolOutcome =

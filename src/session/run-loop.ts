@@ -76,7 +76,13 @@ async function executeCall(
     },
     () => {
       const either = AbortSignal.any([signal, ports.timeUp]);
-      const context = { agent: session.agent, runId: run.id, step: run.steps, signal: either };
+      const context = {
+        agent: session.agent,
+        runId: run.id,
+        step: run.steps,
+        signal: either,
+        lifetime: session.lifetime,
+      };
       return withinTime(ports.toolHost.execute(call, context), ports.timeUp);
     },
   );
@@ -160,7 +166,8 @@ async function requestStep(session: Session, ports: RunPorts, signal: AbortSigna
       await ports.giveUp(error, response.usage);
       return true;
     }
-    return finishStep(session, ports, response);
+    // Awaited here: the reservation is given back after the usage is stored, never before (BUD-2).
+    return await finishStep(session, ports, response);
   }
 }
 

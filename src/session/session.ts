@@ -3,6 +3,7 @@
  * the text of a request that is under way.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
+import { InterruptedError } from "../protocol/errors.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ProviderSession } from "../providers/port.ts";
@@ -38,6 +39,16 @@ export class Session {
     this.run = parts.run;
     this.ran = parts.run !== null;
     this.items = parts.items;
+  }
+
+  #lifetime: AbortController | null = null;
+
+  /** Aborted when the session is dropped from memory. There is none before somebody asks. */
+  lifetime = (): AbortSignal => (this.#lifetime ??= new AbortController()).signal;
+
+  /** What tools of this session have left running ends. */
+  end(): void {
+    this.#lifetime?.abort(new InterruptedError("RUN_INTERRUPTED", "the agent was unloaded."));
   }
 
   append(items: readonly TranscriptItem[]): void {

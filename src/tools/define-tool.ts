@@ -10,6 +10,11 @@ import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
 export interface ToolRun {
   /** Aborted when the run is interrupted, closed or out of time. */
   readonly signal: AbortSignal;
+  /**
+   * For what outlasts the call, such as a process in the background: aborted when it has to end. That is when the agent is
+   * unloaded or closed, and, but for the `codex` profile, when the run is interrupted.
+   */
+  readonly lifetime: AbortSignal;
   readonly path: string;
   readonly threadId: string;
   readonly runId: string;

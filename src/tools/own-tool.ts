@@ -50,6 +50,12 @@ export async function callOwnTool(
   try {
     output = await tool.call(input, {
       signal,
+      get lifetime() {
+        const lifetime = context.lifetime();
+        return control.tree.profile.processesOutliveInterrupts
+          ? lifetime
+          : AbortSignal.any([signal, lifetime]);
+      },
       path: agent.path,
       threadId: agent.threadId,
       runId,

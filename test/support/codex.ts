@@ -81,8 +81,9 @@ export function codeOf(made: Made | undefined): Json | undefined {
 export function requestOf(h: Harness, path: string, at: number): readonly string[] {
   const request = h.provider.requests(path).at(at);
   if (request === undefined) throw new Error(`${path} made no request ${at}`);
-  // The note on the agent's children is the runtime's own and stands in each first request.
-  return request.messages.map(inWords).filter((words) => !words.startsWith("[runtime: children]"));
+  // Notes of the runtime's own that have nothing to do with any mail.
+  const isNote = (words: string): boolean => /^\[runtime: (children|mode_hint)\]/.test(words);
+  return request.messages.map(inWords).filter((words) => !isNote(words));
 }
 
 export function requestsOf(h: Harness, path: string): number {

@@ -277,12 +277,16 @@ describe("wrapping", () => {
       execute: async (call) => ({ kind: "result", output: call.input, isError: false }),
     };
     const agent = { path: "/root/a" } as unknown as AgentRecord;
-    const outcome = process
-      .wrapTools(host)
-      .execute(
-        { callId: "c", name: "read", input: "{}" },
-        { agent, runId: "run_a", step: 1, signal: new AbortController().signal },
-      );
+    const outcome = process.wrapTools(host).execute(
+      { callId: "c", name: "read", input: "{}" },
+      {
+        agent,
+        runId: "run_a",
+        step: 1,
+        signal: new AbortController().signal,
+        lifetime: () => new AbortController().signal,
+      },
+    );
     expect(await scheduler.complete(outcome)).toEqual({ kind: "result", output: "{}", isError: false });
     const failing = process.wrap("write", async (text: string) => {
       throw new Error(text);
