@@ -7,7 +7,8 @@ import { estimateTokens } from "../providers/model/estimate-tokens.ts";
 import { type Admission, estimateRequest, priceOf, type RequestEstimate } from "../policy/budget.ts";
 import type { Admitted } from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
-import { admitRequest, exhaust } from "./budget.ts";
+import { admitRequest } from "./budget-scopes.ts";
+import { exhaust } from "./budget.ts";
 import { holdRun } from "./runs.ts";
 import type { Tree } from "./tree.ts";
 

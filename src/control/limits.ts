@@ -1,65 +1,71 @@
 /** Limits that are checked in the commit that would break them (BUD-1, BUD-3, EXE-2). */
-import { depthOf, parentPath, type AgentPath } from "../protocol/agent-path.ts";
-import type { AgentRecord } from "../protocol/agent.ts";
+import { parentPath, type AgentPath } from "../protocol/agent-path.ts";
+import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { Budgets } from "../protocol/limits.ts";
+import { budgetExhausted } from "../policy/budget.ts";
 import { admitRate } from "../policy/rates.ts";
+import { budgetOf } from "./budget-scopes.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** @throws RejectedError `LIMIT_REACHED`, `AGENT_LIMIT_REACHED` or `BUDGET_EXHAUSTED`, with limit, value, use and what frees it. */
 export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: AgentPath): void {
   requireBudgetLeft(tx, path);
   if (tx.profile.depthLimits) {
-    refuseOver("depth", tx.limits.depth, depthOf(path) - 1, "Spawn from an agent nearer to the root.");
-    refuseOver("direct children", tx.limits.directChildren, parent.children, "Follow up with one of them.");
+    refuseOver("depth", tx.limits.depth, parent.depth, "Spawn from an agent nearer to the root.");
+    refuseOver("directChildren", tx.limits.directChildren, parent.children, "Follow up with one of them.");
   }
   const tree = tx.tree();
-  if (tx.limits.agentsPerTree !== null && tree.agents >= tx.limits.agentsPerTree) {
+  const { agentsPerTree } = tx.limits;
+  if (agentsPerTree !== null && tree.agents >= agentsPerTree) {
+    const frees = "Follow up with one of them.";
     throw new RejectedError(
       "AGENT_LIMIT_REACHED",
-      `the tree has ${tree.agents} agents and at most ${tx.limits.agentsPerTree} are allowed; follow up with one of them.`,
-      { limit: "agentsPerTree", value: tx.limits.agentsPerTree, use: tree.agents },
+      `the tree has ${tree.agents} agents and at most ${agentsPerTree} are allowed. ${frees}`,
+      { limit: "agentsPerTree", value: agentsPerTree, use: tree.agents, frees },
     );
   }
   refuseRate(tx, "spawnsPerMinute", tree.recentSpawns, tx.limits.spawnsPerMinute);
-  for (const scope of scopesAbove(tx, parent)) requireScope(tx, scope.agent, scope.budgets, path);
+  for (const scope of scopesAbove(tx, parent)) requireScope(tx, scope.agent, scope.budgets, parent);
 }
 
-/** Subtree budgets on agents, depth and spawn rate, carried by the parent and every agent above it. */
-function requireScope(tx: Transaction, agent: AgentRecord, budgets: Budgets, path: AgentPath): void {
-  if (typeof budgets.depth === "number") {
-    refuseOver(
-      `depth below ${agent.path}`,
-      budgets.depth,
-      depthOf(path) - agent.depth - 1,
-      "Spawn nearer to it.",
-    );
-  }
-  if (typeof budgets.agents === "number") {
-    let use = 0;
-    for (let after: string | null = null; ;) {
-      const page = tx.store.agents(tx.treeId, agent.path, { limit: 500, after, closed: true });
-      use += page.rows.length;
-      after = page.next;
-      if (after === null) break;
-    }
-    refuseOver(`agents below ${agent.path}`, budgets.agents, use - 1, "Follow up with one of them.");
+/** Subtree budgets on depth, children, agents and spawn rate, carried by the parent and every agent above it. */
+function requireScope(tx: Transaction, top: AgentRecord, budgets: Budgets, parent: AgentRecord): void {
+  const { depth = null, directChildren = null, agents = null, spawnsPerMinute = null } = budgets;
+  refuseOver(`depth below ${top.path}`, depth, parent.depth - top.depth, "Spawn nearer to it.");
+  refuseOver(
+    `directChildren below ${top.path}`,
+    directChildren,
+    parent.children,
+    "Follow up with one of them.",
+  );
+  if (agents === null && spawnsPerMinute === null) return;
+  const below = agentsBelow(tx, top);
+  refuseOver(`agents below ${top.path}`, agents, below.length, "Follow up with one of them.");
+  const spawned = below.map(({ createdAt }) => createdAt);
+  refuseRate(tx, `spawnsPerMinute below ${top.path}`, spawned, spawnsPerMinute);
+}
+
+/** Every agent below this one that ever was, closed ones too. */
+function agentsBelow(tx: Transaction, top: AgentRecord): AgentRecord[] {
+  const agents: AgentRecord[] = [];
+  for (let after: string | null = null; ;) {
+    const page = tx.store.agents(tx.treeId, top.path, { limit: 500, after, closed: true });
+    agents.push(...page.rows);
+    after = page.next;
+    if (after === null) return agents.filter(({ threadId }) => threadId !== top.threadId);
   }
 }
 
 function refuseOver(limit: string, value: number | null, use: number, frees: string): void {
   if (value === null || use < value) return;
-  throw new RejectedError(
-    "LIMIT_REACHED",
-    `the limit on ${limit} is ${value} and ${use} are in use. ${frees}`,
-    {
-      limit,
-      value,
-      use,
-      frees,
-    },
-  );
+  throw new RejectedError("LIMIT_REACHED", `the limit ${limit} is ${value} and ${use} are in use. ${frees}`, {
+    limit,
+    value,
+    use,
+    frees,
+  });
 }
 
 export function refuseRate(
@@ -70,10 +76,13 @@ export function refuseRate(
 ): void {
   const decision = admitRate(times, tx.now, value);
   if (decision.kind === "admitted") return;
+  const { retryAfterMs } = decision;
+  const frees =
+    retryAfterMs === null ? "Nothing frees it but a higher limit." : `Try again in ${retryAfterMs} ms.`;
   throw new RejectedError(
     "LIMIT_REACHED",
-    `the limit ${limit} is ${decision.limit} and ${decision.use} happened within the last minute; try again later.`,
-    { limit, value: decision.limit, use: decision.use, retryAfterMs: decision.retryAfterMs },
+    `the limit ${limit} is ${decision.limit} and ${decision.use} happened within the last minute. ${frees}`,
+    { limit, value: decision.limit, use: decision.use, frees, retryAfterMs },
   );
 }
 
@@ -96,17 +105,12 @@ export function scopesAbove(tx: Transaction, from: AgentRecord): Scope[] {
 export function requireBudgetLeft(tx: Transaction, path: AgentPath): void {
   const spent = spentScope(tx, path);
   if (spent === null) return;
-  throw new RejectedError(
-    "BUDGET_EXHAUSTED",
-    `the ${spent.budget} budget of ${spent.path} is spent; raise it to go on.`,
-    {
-      path: spent.path,
-      budget: spent.budget,
-    },
-  );
+  const top = tx.store.agentAt(tx.treeId, spent.path)!;
+  const { limit, spent: use } = budgetOf(tx.store, tx.tree(), top, spent.budget);
+  throw budgetExhausted({ ...spent, limit, spent: use, reserved: 0 });
 }
 
-export function spentScope(tx: Transaction, path: AgentPath): { path: AgentPath; budget: string } | null {
+export function spentScope(tx: Transaction, path: AgentPath): TreeRecord["exhausted"][number] | null {
   const exhausted = tx.tree().exhausted;
   if (exhausted.length === 0) return null;
   for (let at: AgentPath | null = path; at !== null; at = parentPath(at)) {
@@ -123,10 +127,11 @@ export function spentScope(tx: Transaction, path: AgentPath): { path: AgentPath;
  */
 export function requireQueueRoom(tx: Transaction, executor: ThreadId | null): void {
   if ((executor === null || !tx.context.loaded(executor)) && tx.context.onlyPinnedInTheWay()) {
+    const frees = "Give one of them a task that reads it, then ask again.";
     throw new RejectedError(
       "AGENT_LIMIT_REACHED",
-      "every agent in memory that could make room is kept there by its unread mail; give one of them a task that reads it, then ask again.",
-      { limit: "residents", pinned: true },
+      `every agent in memory that could make room is kept there by its unread mail. ${frees}`,
+      { limit: "residents", pinned: true, frees },
     );
   }
   const bound = tx.limits.queue;
@@ -139,13 +144,10 @@ export function requireQueueRoom(tx: Transaction, executor: ThreadId | null): vo
     );
   }).length;
   if (queued < bound + tx.context.permitsFree()) return;
+  const frees = "Wait for results first.";
   throw new RejectedError(
     "QUEUE_FULL",
-    `${queued} agents wait for a permit and at most ${bound} may; wait for results first.`,
-    {
-      limit: "queue",
-      value: bound,
-      use: queued,
-    },
+    `${queued} agents wait for a permit and at most ${bound} may. ${frees}`,
+    { limit: "queue", value: bound, use: queued, frees },
   );
 }

@@ -37,6 +37,8 @@ export interface Effects {
   readonly events: RuntimeEvent[];
   /** A deadline may have become the earliest. */
   deadlines: boolean;
+  /** Runs that wait for a budget's reservations may fit now. */
+  budgetRaised: boolean;
 }
 
 /** What a plan needs to know of its tree beside the store. */
@@ -95,6 +97,7 @@ export class Transaction {
     items: [],
     events: [],
     deadlines: false,
+    budgetRaised: false,
   };
 
   constructor(store: StoreTx, context: PlanContext) {
@@ -142,6 +145,9 @@ export class Transaction {
     this.effects.agents.add(next.threadId);
     return next;
   }
+
+  /** Agents that this commit closes: nothing is passed on to them any more (WRK-6). */
+  readonly closing = new Set<ThreadId>();
 
   /** The tree's limits were written: memory takes them over. */
   limitsChanged = false;

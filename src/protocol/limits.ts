@@ -72,6 +72,7 @@ export const budgetsSchema = z.strictObject({
   money: z.number().min(0).nullable().optional(),
   wallClockMs: z.number().int().min(0).nullable().optional(),
   depth: z.number().int().min(0).nullable().optional(),
+  directChildren: z.number().int().min(0).nullable().optional(),
   agents: z.number().int().min(0).nullable().optional(),
   running: z.number().int().min(0).nullable().optional(),
   spawnsPerMinute: z.number().int().min(0).nullable().optional(),

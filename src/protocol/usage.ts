@@ -10,6 +10,12 @@ export interface Usage {
   readonly complete: boolean;
 }
 
+/** A sum over several agents. */
+export interface UsageSum extends Usage {
+  /** USD of the part that has a price, also where `cost` is null. */
+  readonly pricedCost: number;
+}
+
 export const NO_USAGE: Usage = {
   inputTokens: 0,
   cachedInputTokens: 0,

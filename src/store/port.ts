@@ -36,7 +36,7 @@ import type { Mailbox, MailboxCapacity, MailDraft, MailRecord, MailState } from 
 import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
-import type { Usage } from "../protocol/usage.ts";
+import type { UsageSum } from "../protocol/usage.ts";
 import type { RuntimeRequestRecord, WaitRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 
@@ -111,7 +111,7 @@ export interface StoreView {
   ): Page<AgentRecord>;
   childrenOf(id: ThreadId, page: PageRequest): Page<AgentRecord>;
   /** Sum of the usage of all agents at or below a path (BUD-4). */
-  usageUnder(tree: TreeId, under: AgentPath): Usage;
+  usageUnder(tree: TreeId, under: AgentPath): UsageSum;
 
   mailbox(id: ThreadId): Mailbox;
   mail(id: MailId): MailRecord | undefined;

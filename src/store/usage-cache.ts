@@ -8,7 +8,7 @@
 import { type AgentPath, isWithin } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { TreeId } from "../protocol/ids.ts";
-import type { Usage } from "../protocol/usage.ts";
+import type { Usage, UsageSum } from "../protocol/usage.ts";
 
 const MAX_PATHS = 1024;
 
@@ -41,7 +41,7 @@ export function totalsOf(usages: Iterable<Usage>): UsageTotals {
 export class UsageCache {
   readonly #trees = new Map<TreeId, Map<AgentPath, UsageTotals>>();
 
-  sum(tree: TreeId, under: AgentPath, aggregate: () => UsageTotals): Usage {
+  sum(tree: TreeId, under: AgentPath, aggregate: () => UsageTotals): UsageSum {
     const paths = this.#trees.get(tree) ?? new Map<AgentPath, UsageTotals>();
     this.#trees.set(tree, paths);
     let totals = paths.get(under);
@@ -56,6 +56,7 @@ export class UsageCache {
       outputTokens: totals.outputTokens,
       reasoningTokens: totals.reasoningTokens,
       cost: totals.unpriced > 0 ? null : totals.cost,
+      pricedCost: totals.cost,
       complete: totals.incomplete === 0,
     };
   }

@@ -14,6 +14,7 @@ const budgets = z
     money: z.number().min(0).nullable().optional().describe("USD"),
     wall_clock_ms: amount,
     depth: amount,
+    direct_children: amount,
     agents: amount,
     running: amount,
     spawns_per_minute: amount,
@@ -112,10 +113,16 @@ function refuseForkContext(input: unknown): void {
 }
 
 function toBudgets(asked: NonNullable<z.output<typeof budgets>>): Budgets {
-  const { wall_clock_ms: wallClockMs, spawns_per_minute: spawnsPerMinute, ...same } = asked;
+  const {
+    wall_clock_ms: wallClockMs,
+    spawns_per_minute: spawnsPerMinute,
+    direct_children: directChildren,
+    ...same
+  } = asked;
   return {
     ...same,
     ...(wallClockMs === undefined ? {} : { wallClockMs }),
     ...(spawnsPerMinute === undefined ? {} : { spawnsPerMinute }),
+    ...(directChildren === undefined ? {} : { directChildren }),
   };
 }
