@@ -203,6 +203,8 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
   let calm: boolean;
   try {
     calm = await tree.transact((tx) => {
+      // Mail that another process sent is seen here first; memory learns of it, and does not choose this one again at once.
+      tx.effects.mail.add(threadId);
       const agent = tx.agent(threadId);
       const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
       const busy =
