@@ -28,7 +28,6 @@ export function answerRun(
   about: {
     readonly text: string;
     readonly wrapUp: "turn_limit" | "time_limit" | null;
-    readonly salvage: readonly string[];
   },
 ): Answered {
   const run = currentRun(tx, runId);
@@ -38,15 +37,25 @@ export function answerRun(
   const judged = judge(tx, run, about.text);
   if (judged.repair.length > 0 && about.wrapUp === null) return repair(tx, runId, body, usage, judged.repair);
   const stored = recordStep(tx, runId, body, usage);
-  const settlement: Settlement = {
-    status: about.wrapUp === null ? "completed" : "failed",
-    reason: about.wrapUp ?? "completed",
-    text: about.text,
-    salvage: about.salvage,
-    ...(about.wrapUp === null ? { perWork: (id) => judged.endings.get(id) } : {}),
-  };
-  settleRun(tx, runId, settlement);
+  settleRun(tx, runId, { ...outcomeOf(tx, run, about, judged), text: about.text });
   return { ...stored, outcome: "settled" };
+}
+
+/** The run's own word for its end (WRK-10): what its works end with, where they all end alike. */
+function outcomeOf(
+  tx: Transaction,
+  run: RunRecord,
+  about: { readonly text: string; readonly wrapUp: "turn_limit" | "time_limit" | null },
+  { endings }: Judgement,
+): Omit<Settlement, "text"> {
+  if (about.wrapUp !== null) return { status: "failed", reason: about.wrapUp };
+  const perWork = (id: WorkId) => endings.get(id);
+  const open = run.serves.filter((id) => tx.store.work(id)?.state !== "ended");
+  const error = open.length === 0 ? undefined : endings.get(open[0]!)?.error;
+  if (error !== undefined && open.every((id) => endings.get(id)?.ending === "schema_failed")) {
+    return { status: "failed", reason: "schema_failed", error, perWork };
+  }
+  return { status: "completed", reason: about.text.trim() === "" ? "empty_result" : "completed", perWork };
 }
 
 /** Input that reopens the run: a steer, or trigger-turn mail that it was reserved for and has not taken. */

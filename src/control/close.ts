@@ -9,7 +9,9 @@ import { endWork, resultDelivered } from "./works.ts";
 
 /** Closes the agents and answers them, leaves first. Closed ones are left out. */
 export function close(tx: Transaction, target: AgentRecord, partial: PartialText): AgentRecord[] {
-  return subtree(tx, target).map((agent) => closeOne(tx, target.path, agent, partial(agent.threadId)));
+  const agents = subtree(tx, target);
+  for (const agent of agents) tx.closing.add(agent.threadId);
+  return agents.map((agent) => closeOne(tx, target.path, agent, partial(agent.threadId)));
 }
 
 /** What it ends wakes nobody at or below `top`; results owed outside wake as they say. */
@@ -21,6 +23,11 @@ function closeOne(tx: Transaction, top: AgentPath, target: AgentRecord, partial:
     endWork(tx, work.id, { ending: "cancelled", text: work.servedBy === null ? "" : partial, quiet: top });
   }
   for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 4 })) {
+    // Passed on already, and there is nobody left: it stays in the tree's inbox.
+    if (agent.parent === null && mail.redirectedFrom !== null) {
+      if (!tx.inboxed.has(mail.id)) tx.putTree({ inbox: tx.tree().inbox + 1 });
+      continue;
+    }
     deadLetter(tx, mail, "closed");
     // Nobody is owed it any more: the agent's works, which alone could wait for it, have ended.
     if (mail.resultOf !== null) resultDelivered(tx, mail.resultOf);

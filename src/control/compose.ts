@@ -38,6 +38,7 @@ export function composeInput(
   const batch = selectBatch({
     unread: tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 }),
     runId: run.id,
+    reservedSeq: run.reservedSeq,
     phase: first ? "first" : "boundary",
     budgetBytes: tx.limits.mailPerRequestBytes ?? tx.context.contextWindow(agent),
     lateAfter: tx.profile.userRunDrainsLate && byUser ? seenByLastRun(tx, agent) : null,

@@ -1,15 +1,32 @@
 /** Stored messages that cannot be read go to the dead letters, and the agent goes on (MBX-10). */
 import type { AgentRecord } from "../protocol/agent.ts";
+import type { MailId } from "../protocol/ids.ts";
 import { deliver } from "./delivery.ts";
 import type { Transaction } from "./transaction.ts";
+import { endWork } from "./works.ts";
 
 export function quarantine(tx: Transaction, agent: AgentRecord): void {
-  for (const id of tx.store.unreadable(agent.threadId)) {
+  const gone = new Set(tx.store.unreadable(agent.threadId));
+  for (const id of gone) {
     tx.store.deadLetterUnreadable(id);
     tx.effects.mail.add(agent.threadId);
     tx.emit("mail.dead_lettered", agent, {}, { mailId: id, reason: "unreadable" });
   }
+  if (gone.size > 0) lostRequests(tx, agent, gone);
   lostResults(tx, agent);
+}
+
+/** Nobody can carry out what nobody can read. */
+function lostRequests(tx: Transaction, agent: AgentRecord, gone: ReadonlySet<MailId>): void {
+  const message = "the stored request cannot be read; ask again.";
+  for (const work of tx.store.openWorksOf(agent.threadId)) {
+    if (!gone.has(work.requestMailId) && (work.retryMailId === null || !gone.has(work.retryMailId))) continue;
+    endWork(tx, work.id, {
+      ending: "failed",
+      text: "",
+      error: { code: "STORE_CORRUPT", message, status: null },
+    });
+  }
 }
 
 /** A result whose mail is gone undelivered leaves a trigger-turn notice, so that what waits for it is not stranded (WRK-4). */

@@ -5,6 +5,7 @@
 import { isWithin, ROOT_PATH, parentPath, type AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
+import { textlessResult } from "../lineage/salvage.ts";
 import { readyHandoff, resolvePortable, resultTransfer } from "../lineage/transfer.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { boundToReservation } from "../mailbox/content.ts";
@@ -53,7 +54,10 @@ export function sendResult(tx: Transaction, work: WorkRecord, quiet: boolean | A
           ...letter,
           trigger: !isQuiet(quiet, recipient) && !redirected && wakes(tx, work, recipient),
         });
-  if (recipient === null) tx.putTree({ inbox: tx.tree().inbox + 1 });
+  if (recipient === null) {
+    tx.inboxed.add(mail.id);
+    tx.putTree({ inbox: tx.tree().inbox + 1 });
+  }
   if (redirected) {
     tx.emit(
       "mail.redirected",
@@ -64,7 +68,13 @@ export function sendResult(tx: Transaction, work: WorkRecord, quiet: boolean | A
   }
   return {
     ...work,
-    outcome: { ...outcome, text: content.text, artifactId: content.artifact?.id ?? null },
+    artifacts: content.artifact === null ? work.artifacts : [...work.artifacts, content.artifact.id],
+    outcome: {
+      ...outcome,
+      // What did not complete keeps its own words, bounded; the artifact holds what its reader got.
+      text: outcome.ending === "completed" ? content.text : headBytes(outcome.text, textBytes(tx)),
+      artifactId: content.artifact?.id ?? null,
+    },
     resultMailId: mail.id,
     resultPending: recipient !== null,
     resultTransferId: transfer.id,
@@ -116,6 +126,10 @@ function putResultTransfer(
   return transfer;
 }
 
+function textBytes(tx: Transaction): number {
+  return tx.profile.boundedResults ? tx.limits.mailInlineBytes : Number.MAX_SAFE_INTEGER;
+}
+
 function isQuiet(quiet: boolean | AgentPath, recipient: AgentRecord): boolean {
   return typeof quiet === "boolean" ? quiet : isWithin(recipient.path, quiet);
 }
@@ -148,7 +162,8 @@ function livingRecipient(
   if (owed.state === "open") return { recipient: owed, redirected: false };
   for (let path = parentPath(owed.path); path !== null; path = path === ROOT_PATH ? null : parentPath(path)) {
     const ancestor = tx.store.agentAt(tx.treeId, path);
-    if (ancestor?.state === "open") return { recipient: ancestor, redirected: true };
+    if (ancestor?.state === "open" && !tx.closing.has(ancestor.threadId))
+      return { recipient: ancestor, redirected: true };
   }
   return { recipient: null, redirected: true };
 }
@@ -170,13 +185,19 @@ function resultContent(tx: Transaction, recipient: AgentRecord, text: string, re
 /** The text of a result as its reader gets it; "no result" never reads as "clean" (WRK-7). */
 export function resultText(work: WorkRecord, outcome: WorkOutcome): string {
   if (outcome.ending === "completed") return outcome.text;
-  const lines = [`[${outcome.ending}] This work did not complete.`];
-  if (outcome.ending === "empty_result") lines[0] = "[empty_result] The agent ended without any text.";
+  const { lastSteps } = outcome.salvage ?? { lastSteps: [] };
+  const lines = [
+    outcome.text === ""
+      ? textlessResult(outcome.ending, lastSteps)
+      : `[${outcome.ending}] This work did not complete.`,
+  ];
   if (outcome.error !== null) {
     lines.push(`Error: ${outcome.error.code}: ${outcome.error.message}`);
   }
-  if (outcome.text !== "") lines.push("Partial text:", outcome.text);
-  if (outcome.salvage !== null) lines.push("Last steps:", ...outcome.salvage.lastSteps);
+  if (outcome.text !== "") {
+    lines.push("Partial text:", outcome.text);
+    if (lastSteps.length > 0) lines.push("Last steps:", ...lastSteps);
+  }
   lines.push(`The agent ${work.executorPath} keeps its history; a follow-up reaches it.`);
   return lines.join("\n");
 }

@@ -8,7 +8,6 @@ import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import type { Usage } from "../protocol/usage.ts";
-import { salvageSteps } from "../lineage/salvage.ts";
 import { delay } from "../platform/clock.ts";
 import {
   type Attributes,
@@ -132,7 +131,6 @@ export class RunJournal implements RunPorts {
         answerRun(tx, id, body, this.#usage(usage), {
           text,
           wrapUp: this.#wrapUp,
-          salvage: this.#salvage(),
         }),
       (value) => this.#absorb(value),
     );
@@ -220,7 +218,6 @@ export class RunJournal implements RunPorts {
         text: partial || run.text,
         error: { code, message: tx.context.redact(describeError(error)), status },
         refused: run.acceptedAt === null && !(error instanceof TransientError),
-        salvage: this.#salvage(),
         unreported: usage === null && run.acceptedAt !== null,
       });
     });
@@ -276,18 +273,13 @@ export class RunJournal implements RunPorts {
     const { id } = this.#run;
     await this.#tree.transact((tx) => {
       const run = currentRun(tx, id);
-      settleRun(tx, id, { status: "failed", reason: limit, text: run.text, salvage: this.#salvage() });
+      settleRun(tx, id, { status: "failed", reason: limit, text: run.text });
     });
   }
 
   #overLimit(): "turn_limit" | "time_limit" | null {
     const limit = overLimit(this.#tree.limits, this.#run, this.#tree.shared.clock.now());
     return limit ?? (this.timeUp.aborted ? "time_limit" : null);
-  }
-
-  #salvage(): readonly string[] {
-    const { firstItem } = this.#run;
-    return salvageSteps(this.#session.items.slice(firstItem), this.#tree.redact);
   }
 
   #usage(usage: StepUsage | null): Usage {

@@ -15,6 +15,7 @@ import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { admitRate } from "../policy/rates.ts";
 import { spentScope } from "./limits.ts";
 import { markDelivered } from "./mail-states.ts";
+import { quarantine } from "./quarantine.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { endWork, resultDelivered, serveWork, worksAskedBy } from "./works.ts";
 
@@ -26,6 +27,9 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
   const rate = admitRate(tx.tree().recentRuns, tx.now, tx.limits.runsPerMinute);
   if (rate.kind === "refused") return "rate";
   endOverservedWorks(tx, agent);
+  // Before it is counted what starts the run: what cannot be read starts none, and what stands for it may (MBX-10).
+  quarantine(tx, agent);
+  agent = tx.agent(threadId);
   const triggers = tx.store
     .unread(threadId, { limit: tx.limits.mailboxMessages * 2 })
     .filter((mail) => mail.trigger);

@@ -136,14 +136,13 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
       awaiting.push(id);
       continue;
     }
+    const served = run.serves.includes(id) ? { text: run.text, shared, salvage } : { text: "" };
     endWork(tx, id, {
       ending,
-      text: run.text,
       error: settlement.error ?? null,
-      shared,
       runId: run.id,
-      salvage,
       quiet: settlement.quiet ?? false,
+      ...served,
       ...own,
     });
   }

@@ -8,7 +8,7 @@
 import type { AgentConfig, AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { EventDraft, EventType, RuntimeEvent } from "../protocol/events.ts";
-import type { IdPrefix, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { IdPrefix, MailId, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { Profile } from "../protocol/profile.ts";
@@ -148,6 +148,9 @@ export class Transaction {
 
   /** Agents that this commit closes: nothing is passed on to them any more (WRK-6). */
   readonly closing = new Set<ThreadId>();
+
+  /** Results that this commit has put into the tree's inbox. */
+  readonly inboxed = new Set<MailId>();
 
   /** The tree's limits were written: memory takes them over. */
   limitsChanged = false;

@@ -11,8 +11,9 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { MailId, RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
-import type { WorkRecord } from "../protocol/work.ts";
-import { headBytes } from "../platform/text.ts";
+import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
+import { byteLength, headBytes } from "../platform/text.ts";
+import { storeContent } from "./delivery.ts";
 import { salvageSteps } from "../lineage/salvage.ts";
 import { currentRun } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
@@ -200,17 +201,23 @@ function bindResult(tx: Transaction, work: WorkRecord, wait: WaitRecord): MailId
   return mail.id;
 }
 
+/** Bounded; what is left out of a text can be read by its reference (MBX-9). */
 export function resultLine(tx: Transaction, work: WorkRecord): Json {
-  const outcome = work.outcome!;
+  const outcome = withArtifact(tx, work);
   const usage = outcome.usage;
+  const bound = tx.limits.resultReservationBytes;
   return {
     work_id: work.id,
     agent: work.executorPath,
     state: outcome.ending,
-    text: headBytes(outcome.text, tx.limits.resultReservationBytes),
+    text: headBytes(outcome.text, bound),
     ...(outcome.artifactId === null ? {} : { artifact: outcome.artifactId }),
-    ...(outcome.value === null ? {} : { value: outcome.value }),
-    ...(outcome.error === null ? {} : { error: `${outcome.error.code}: ${outcome.error.message}` }),
+    ...(byteLength(JSON.stringify(outcome.value)) > bound || outcome.value === null
+      ? {}
+      : { value: outcome.value }),
+    ...(outcome.error === null
+      ? {}
+      : { error: headBytes(`${outcome.error.code}: ${outcome.error.message}`, bound) }),
     ...(outcome.shared ? { shared_run: true } : {}),
     ...(outcome.salvage === null ? {} : { last_steps: [...outcome.salvage.lastSteps] }),
     usage: {
@@ -220,6 +227,16 @@ export function resultLine(tx: Transaction, work: WorkRecord): Json {
       complete: usage.subtree.complete,
     },
   };
+}
+
+function withArtifact(tx: Transaction, work: WorkRecord): WorkOutcome {
+  const outcome = work.outcome!;
+  if (outcome.artifactId !== null) return outcome;
+  const { artifact } = storeContent(tx, outcome.text, tx.limits.resultReservationBytes);
+  if (artifact === null) return outcome;
+  const kept = { ...outcome, artifactId: artifact.id };
+  tx.store.putWork({ ...work, artifacts: [...work.artifacts, artifact.id], outcome: kept });
+  return kept;
 }
 
 function openLine(tx: Transaction, work: WorkRecord): Json {

@@ -45,14 +45,16 @@ export function createWork(
   request: WorkRequest,
   requestMailId: WorkRecord["requestMailId"],
 ): WorkRecord {
-  const parents = request.origin === null ? [] : request.origin.serves;
-  const parentWorks = parents.map((id) => must(tx.store.work(id), "work", id));
+  // A work that was reported on has ended, and is not served any more (WRK-4).
+  const parents = (request.origin?.serves ?? []).filter(
+    (id) => must(tx.store.work(id), "work", id).state !== "ended",
+  );
   const chain = 1 + (request.origin?.chain ?? 0);
   if (chain > tx.limits.causalChain) {
     throw new RejectedError(
       "CAUSAL_LIMIT",
       `the chain of requests behind this one has ${chain - 1} works and at most ${tx.limits.causalChain} are allowed; answer instead of asking further.`,
-      { limit: tx.limits.causalChain, use: chain - 1 },
+      { limit: "causalChain", value: tx.limits.causalChain, use: chain - 1, frees: "Answer instead." },
     );
   }
   const redirected =
@@ -62,7 +64,7 @@ export function createWork(
   if (request.replyTo !== null && tx.profile.results === "per_work") {
     reserveReply(tx, tx.agent(request.replyTo.threadId));
   }
-  const holds = detached ? [] : parentWorks.filter((work) => work.state !== "ended").map((work) => work.id);
+  const holds = detached ? [] : parents;
   const work: WorkRecord = {
     id: tx.id("wrk"),
     treeId: tx.treeId,
@@ -93,6 +95,7 @@ export function createWork(
     lostRuns: 0,
     voids: 0,
     schemaRepairs: 0,
+    text: "",
     usage: NO_USAGE,
     outcome: null,
     trace: request.trace ?? null,
@@ -144,7 +147,7 @@ export function endWork(tx: Transaction, id: WorkId, ending: Ending): WorkRecord
   }
   const outcome: WorkOutcome = {
     ending: ending.ending,
-    text: ending.text,
+    text: ending.text || work.text,
     artifactId: null,
     value: ending.value ?? null,
     error: ending.error ?? null,

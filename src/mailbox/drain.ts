@@ -24,6 +24,8 @@ export interface DrainRequest {
   readonly lateAfter?: number | null;
   /** After requests that the provider refused: queue-only mail stays out, of results a stub goes in (MBX-15). */
   readonly withoutQueueOnly?: boolean;
+  /** Mail for the next run that was there when this one was reserved is for this one. */
+  readonly reservedSeq?: number;
 }
 
 export interface Batch {
@@ -63,8 +65,9 @@ export function owesReservedMail(unread: readonly MailRecord[], runId: RunId, re
   return unread.some((mail) => mail.trigger && mail.seq <= reservedSeq && mail.boundRunId !== runId);
 }
 
-function mayJoin(mail: MailRecord, { runId, phase, lateAfter = null }: DrainRequest): boolean {
+function mayJoin(mail: MailRecord, request: DrainRequest): boolean {
+  const { runId, phase, lateAfter = null, reservedSeq = 0 } = request;
   if (mail.state !== "accepted" || mail.boundRunId === runId) return false;
-  if (phase === "boundary") return !mail.nextRun;
+  if (phase === "boundary") return !mail.nextRun || mail.seq <= reservedSeq;
   return lateAfter === null || mail.kind === "user" || mail.seq <= lateAfter;
 }

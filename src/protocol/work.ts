@@ -94,6 +94,8 @@ export interface WorkRecord {
   readonly schemaRepairs: number;
   /** Usage of the runs that served it. */
   readonly usage: Usage;
+  /** What the run said that left it awaiting; kept where it ends without more (WRK-3). */
+  readonly text: string;
   readonly outcome: WorkOutcome | null;
   /** Span of the asking call, in the form of the `traceparent` header (OBS-2). */
   readonly trace: string | null;

@@ -159,6 +159,7 @@ export function sampleWork(
     holds: [],
     retryMailId: null,
     schemaRepairs: 0,
+    text: "",
     usage: NO_USAGE,
     outcome: null,
     trace: null,
