@@ -19,7 +19,7 @@ export const limitsSchema = z.strictObject({
   directChildren: bounded.default(32).describe("children of one agent"),
   spawnsPerMinute: bounded.default(60).describe("spawns a minute, per tree"),
   runsPerMinute: bounded.default(240).describe("runs started a minute, per tree"),
-  running: count.default(4).describe("running children, per tree (`codex`: 3)"),
+  running: bounded.default(4).describe("running children, per tree (`codex`: 3)"),
   runningTotal: bounded.default(64).describe("running children, per runtime"),
   residents: size.default(64).describe("loaded sessions, per runtime"),
   queue: bounded.default(256).describe("agents waiting for a permit, per tree"),

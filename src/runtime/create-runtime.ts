@@ -196,7 +196,7 @@ class OwnRuntime implements Runtime {
       profile,
       limits: record.limits,
       residency: profile.residentsPerTree
-        ? this.#newResidency(Math.max(1, record.limits.running))
+        ? this.#newResidency(Math.max(1, record.limits.running ?? this.#limits.residents))
         : this.#residency,
       permits,
       lane: this.#admission.lane(treeId, permits, () => this.#trees.get(treeId)?.tree.sessions.keys() ?? []),

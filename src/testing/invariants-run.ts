@@ -13,12 +13,18 @@ function* oneRun(picture: Picture): Iterable<Violation> {
     const open = runs.filter((run) => !isSettled(run));
     if (open.length > 1) yield broken("RUN-1", `${agent.path} has ${open.length} runs at once`);
     if ((open[0]?.id ?? null) !== agent.currentRun) {
-      yield broken("RUN-1", `the current run of ${agent.path} is ${agent.currentRun}, the open one ${open[0]?.id ?? "none"}`);
+      yield broken(
+        "RUN-1",
+        `the current run of ${agent.path} is ${agent.currentRun}, the open one ${open[0]?.id ?? "none"}`,
+      );
     }
-    if (agent.runs !== runs.length) yield broken("RUN-1", `${agent.path} counts ${agent.runs} runs and has ${runs.length}`);
+    if (agent.runs !== runs.length)
+      yield broken("RUN-1", `${agent.path} counts ${agent.runs} runs and has ${runs.length}`);
     const ordinals = runs.map((run) => run.ordinal).toSorted((a, b) => a - b);
-    if (ordinals.some((ordinal, index) => ordinal !== index + 1)) yield broken("RUN-1", `runs of ${agent.path} are not numbered 1, 2, 3 …`);
-    if (agent.state !== "open" && open.length > 0) yield broken("INT-7", `${agent.path} is ${agent.state} and runs`);
+    if (ordinals.some((ordinal, index) => ordinal !== index + 1))
+      yield broken("RUN-1", `runs of ${agent.path} are not numbered 1, 2, 3 …`);
+    if (agent.state !== "open" && open.length > 0)
+      yield broken("INT-7", `${agent.path} is ${agent.state} and runs`);
   }
 }
 
@@ -27,7 +33,11 @@ function* settledStays(picture: Picture): Iterable<Violation> {
     for (const run of runs) {
       const before = picture.memory.runs.get(run.id);
       if (before === undefined || before === run || !isSettled(before)) continue;
-      if (before.status !== run.status || before.reason !== run.reason || before.completedAt !== run.completedAt) {
+      if (
+        before.status !== run.status ||
+        before.reason !== run.reason ||
+        before.completedAt !== run.completedAt
+      ) {
         yield broken("REC-1", `run ${run.id} had settled ${before.status} and is now ${run.status}`);
       }
     }
@@ -41,7 +51,10 @@ function* serves(picture: Picture): Iterable<Violation> {
       for (const id of run.serves) {
         const work = picture.workOf.get(id);
         if (work !== undefined && work.state !== "ended" && work.servedBy !== run.id) {
-          yield broken("WRK-4", `run ${run.id} serves ${id}, which is ${work.state} under ${work.servedBy ?? "no run"}`);
+          yield broken(
+            "WRK-4",
+            `run ${run.id} serves ${id}, which is ${work.state} under ${work.servedBy ?? "no run"}`,
+          );
         }
       }
     }
@@ -55,9 +68,10 @@ function* running(picture: Picture): Iterable<Violation> {
     if (agent.parent === null) continue;
     busy.push(...runsOf(picture, agent).filter((run) => !isSettled(run) && run.status !== "waiting"));
   }
-  if (busy.length > picture.tree.limits.running) {
+  const { running } = picture.tree.limits;
+  if (running !== null && busy.length > running) {
     const paths = busy.map((run) => pathOf(picture, run.threadId)).join(", ");
-    yield broken("EXE-4", `${busy.length} children run (${paths}) and at most ${picture.tree.limits.running} may`);
+    yield broken("EXE-4", `${busy.length} children run (${paths}) and at most ${running} may`);
   }
 }
 
@@ -65,15 +79,21 @@ function* waits(picture: Picture): Iterable<Violation> {
   for (const agent of picture.agents) {
     const run = agent.currentRun === null ? undefined : picture.view.run(agent.currentRun);
     for (const wait of picture.view.openWaitsOf(agent.threadId)) {
-      if (wait.runId !== run?.id) yield broken("WAI-6", `${agent.path} has an open wait of the settled run ${wait.runId}`);
-      else if (run.status === "starting") yield broken("WAI-6", `${agent.path} waits and its run was never accepted`);
+      if (wait.runId !== run?.id)
+        yield broken("WAI-6", `${agent.path} has an open wait of the settled run ${wait.runId}`);
+      else if (run.status === "starting")
+        yield broken("WAI-6", `${agent.path} waits and its run was never accepted`);
     }
     const requests = picture.view.openRequestsOf(agent.threadId);
     for (const request of requests) {
-      if (request.runId !== run?.id) yield broken("INT-6", `${agent.path} has a pending request of the settled run ${request.runId}`);
+      if (request.runId !== run?.id)
+        yield broken("INT-6", `${agent.path} has a pending request of the settled run ${request.runId}`);
     }
     if (requests.length !== agent.openRequests) {
-      yield broken("WAI-2", `${agent.path} counts ${agent.openRequests} open requests and has ${requests.length}`);
+      yield broken(
+        "WAI-2",
+        `${agent.path} counts ${agent.openRequests} open requests and has ${requests.length}`,
+      );
     }
   }
 }
@@ -83,17 +103,23 @@ function* transcripts(picture: Picture): Iterable<Violation> {
     const seen = picture.memory.items.get(threadId) ?? 0;
     const path = pathOf(picture, threadId);
     for (const [offset, item] of items.entries()) {
-      if (item.index !== seen + offset) yield broken("RUN-2", `item ${item.index} of ${path} stands at ${seen + offset}`);
+      if (item.index !== seen + offset)
+        yield broken("RUN-2", `item ${item.index} of ${path} stands at ${seen + offset}`);
     }
     const count = picture.agentOf.get(threadId)?.items ?? 0;
-    if (count !== seen + items.length) yield broken("RUN-2", `${path} counts ${count} items and has ${seen + items.length}`);
+    if (count !== seen + items.length)
+      yield broken("RUN-2", `${path} counts ${count} items and has ${seen + items.length}`);
   }
   for (const agent of picture.agents) {
     if (agent.currentRun !== null || agent.items === 0) continue;
     const last = runsOf(picture, agent).at(-1);
     if (last === undefined || picture.memory.runs.get(last.id)?.status === last.status) continue;
     const open = openCalls(picture.view.items(agent.threadId, last.firstItem, agent.items));
-    if (open.length > 0) yield broken("RUN-2", `${open.length} calls of the settled run ${last.id} of ${agent.path} have no result`);
+    if (open.length > 0)
+      yield broken(
+        "RUN-2",
+        `${open.length} calls of the settled run ${last.id} of ${agent.path} have no result`,
+      );
   }
 }
 
@@ -101,14 +127,22 @@ function* counts(picture: Picture): Iterable<Violation> {
   const { tree, agents } = picture;
   const children = new Map<string, number>();
   for (const { parent } of agents) if (parent !== null) children.set(parent, (children.get(parent) ?? 0) + 1);
-  if (tree.agents !== agents.length - 1) yield broken("BUD-1", `the tree counts ${tree.agents} agents and has ${agents.length - 1}`);
-  if (tree.agents > (tree.limits.agentsPerTree ?? Infinity)) yield broken("BUD-1", `the tree has ${tree.agents} agents`);
+  if (tree.agents !== agents.length - 1)
+    yield broken("BUD-1", `the tree counts ${tree.agents} agents and has ${agents.length - 1}`);
+  if (tree.agents > (tree.limits.agentsPerTree ?? Infinity))
+    yield broken("BUD-1", `the tree has ${tree.agents} agents`);
   for (const agent of agents) {
     const has = children.get(agent.threadId) ?? 0;
-    if (agent.children !== has) yield broken("BUD-1", `${agent.path} counts ${agent.children} children and has ${has}`);
-    if (has > (tree.limits.directChildren ?? Infinity)) yield broken("BUD-1", `${agent.path} has ${has} children`);
-    if (agent.depth > (tree.limits.depth ?? Infinity)) yield broken("BUD-1", `${agent.path} is ${agent.depth} deep`);
-    const spent = runsOf(picture, agent).reduce((sum, run) => sum + run.usage.inputTokens + run.usage.outputTokens, 0);
+    if (agent.children !== has)
+      yield broken("BUD-1", `${agent.path} counts ${agent.children} children and has ${has}`);
+    if (has > (tree.limits.directChildren ?? Infinity))
+      yield broken("BUD-1", `${agent.path} has ${has} children`);
+    if (agent.depth > (tree.limits.depth ?? Infinity))
+      yield broken("BUD-1", `${agent.path} is ${agent.depth} deep`);
+    const spent = runsOf(picture, agent).reduce(
+      (sum, run) => sum + run.usage.inputTokens + run.usage.outputTokens,
+      0,
+    );
     const told = agent.usage.inputTokens + agent.usage.outputTokens;
     if (spent !== told) yield broken("BUD-4", `${agent.path} counts ${told} tokens and its runs ${spent}`);
   }
@@ -118,15 +152,27 @@ function* counts(picture: Picture): Iterable<Violation> {
 function* statuses(picture: Picture): Iterable<Violation> {
   for (const agent of picture.agents) {
     const parent = agent.parent === null ? undefined : picture.agentOf.get(agent.parent);
-    if (parent?.state === "closed" && agent.state === "open") yield broken("INT-7", `${agent.path} is open below a closed agent`);
+    if (parent?.state === "closed" && agent.state === "open")
+      yield broken("INT-7", `${agent.path} is open below a closed agent`);
     const { kind } = statusOf(picture.view, agent, NOT_LIVE);
     const owes = picture.works.some((work) => work.executor === agent.threadId && work.state !== "ended");
-    if (kind === "idle" && (owes || agent.currentRun !== null)) yield broken("LST-1", `${agent.path} shows idle and has work`);
-    if (kind === "running" && agent.currentRun === null) yield broken("LST-1", `${agent.path} shows running and has no run`);
+    if (kind === "idle" && (owes || agent.currentRun !== null))
+      yield broken("LST-1", `${agent.path} shows idle and has work`);
+    if (kind === "running" && agent.currentRun === null)
+      yield broken("LST-1", `${agent.path} shows running and has no run`);
   }
 }
 
-export const runFormulas: readonly Formula[] = [oneRun, settledStays, serves, running, waits, transcripts, counts, statuses];
+export const runFormulas: readonly Formula[] = [
+  oneRun,
+  settledStays,
+  serves,
+  running,
+  waits,
+  transcripts,
+  counts,
+  statuses,
+];
 
 function runsOf(picture: Picture, agent: AgentRecord): readonly RunRecord[] {
   return picture.runsOf.get(agent.threadId) ?? [];
