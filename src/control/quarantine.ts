@@ -5,7 +5,8 @@ import { deliver } from "./delivery.ts";
 import type { Transaction } from "./transaction.ts";
 import { endWork } from "./works.ts";
 
-export function quarantine(tx: Transaction, agent: AgentRecord): void {
+/** Answers the agent as it is after that. */
+export function quarantine(tx: Transaction, agent: AgentRecord): AgentRecord {
   const gone = new Set(tx.store.unreadable(agent.threadId));
   for (const id of gone) {
     tx.store.deadLetterUnreadable(id);
@@ -14,6 +15,7 @@ export function quarantine(tx: Transaction, agent: AgentRecord): void {
   }
   if (gone.size > 0) lostRequests(tx, agent, gone);
   lostResults(tx, agent);
+  return tx.agent(agent.threadId);
 }
 
 /** Nobody can carry out what nobody can read. */

@@ -28,8 +28,7 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
   if (rate.kind === "refused") return "rate";
   endOverservedWorks(tx, agent);
   // Before it is counted what starts the run: what cannot be read starts none, and what stands for it may (MBX-10).
-  quarantine(tx, agent);
-  agent = tx.agent(threadId);
+  agent = quarantine(tx, agent);
   const triggers = tx.store
     .unread(threadId, { limit: tx.limits.mailboxMessages * 2 })
     .filter((mail) => mail.trigger);
