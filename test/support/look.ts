@@ -101,6 +101,12 @@ export class Look {
     return { kind: "agent", threadId: record.threadId, runId: record.currentRun, step: 1, callId };
   }
 
+  /** The kind of an agent's status; null while nobody is at the path. */
+  async status(path: string): Promise<string | null> {
+    const agent = await this.#h.tree.agent(path).catch(() => null);
+    return agent === null ? null : (await agent.status()).kind;
+  }
+
   until(description: string, condition: () => Promise<boolean> | boolean): Promise<void> {
     return waitUntil(description, condition, { dump: () => ({ gates: this.#h.provider.gates.occupied() }) });
   }
