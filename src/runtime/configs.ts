@@ -46,7 +46,7 @@ export function rootConfig(sources: ConfigSources, options: TreeOptions, profile
       effort: options.effort ?? null,
       role: options.role ?? null,
       instructions: options.instructions ?? null,
-      tools: options.tools ?? sources.tools.map((tool) => tool.name),
+      tools: options.tools ?? null,
       workspace: options.workspace ?? null,
       budgets: options.budgets ?? {},
       maxOutputTokens: options.maxOutputTokens ?? null,

@@ -62,7 +62,7 @@ export interface TreeOptions {
   readonly effort?: string;
   readonly instructions?: string;
   readonly role?: string;
-  /** Names of own tools; default: all. */
+  /** Names of own tools; default: all that its effects allow. */
   readonly tools?: readonly string[];
   /** Default: all effects. */
   readonly effects?: readonly Effect[];
