@@ -56,7 +56,11 @@ export function composeInput(
     mail: batch.mail,
     stubs: batch.stubs,
     leftOut: batch.leftOut.filter((mail) => mail.resultOf === null),
-    bodies: [...notes, ...stubs, ...orderForRequest(batch.mail).map((mail) => itemOf(tx, mail))],
+    bodies: [
+      ...notes,
+      ...stubs,
+      ...(first ? inputLast(batch.mail) : batch.mail).map((mail) => itemOf(tx, mail)),
+    ],
     handed: handedOut(tx, run, items),
     wrapUp: limit !== null && !run.wrapUpOffered ? limit : null,
     modeHint,
@@ -136,9 +140,10 @@ function stubText(tx: Transaction, mail: MailRecord): string {
   return renderResultStub(mail, work.outcome!.ending);
 }
 
-/** Mail by `seq`, the run's user message last (lineage C4.11). */
-export function orderForRequest(batch: readonly MailRecord[]): readonly MailRecord[] {
-  return [...batch.filter((mail) => mail.kind !== "user"), ...batch.filter((mail) => mail.kind === "user")];
+/** Mail by `seq`, the user's message that the run was started for last (lineage C4.11). */
+function inputLast(batch: readonly MailRecord[]): readonly MailRecord[] {
+  const isInput = (mail: MailRecord): boolean => mail.kind === "user" && mail.trigger;
+  return [...batch.filter((mail) => !isInput(mail)), ...batch.filter(isInput)];
 }
 
 /** The transcript item of a message. */
@@ -155,6 +160,18 @@ export function itemOf(tx: Transaction, mail: MailRecord): ItemBody {
     recipient: mail.recipientPath,
     workId: mail.workId,
     resultOf: mail.resultOf,
-    text: renderMail(mail, { withWork: tx.profile.richOutputs }),
+    text: mailText(tx, mail),
   };
+}
+
+/** Rendered, with what a result has cost, and without secrets where it goes to another provider (SEC-3). */
+function mailText(tx: Transaction, mail: MailRecord): string {
+  const outcome = mail.resultOf === null ? null : (tx.store.work(mail.resultOf)?.outcome ?? null);
+  const text = renderMail(mail, {
+    withWork: tx.profile.richOutputs,
+    usage: tx.profile.boundedResults && mail.kind === "final_answer" ? (outcome?.usage ?? null) : null,
+  });
+  if (mail.author.kind !== "agent") return text;
+  const from = tx.store.agent(mail.author.threadId)?.config.provider;
+  return from === tx.agent(mail.recipient).config.provider ? text : tx.context.redact(text);
 }

@@ -17,34 +17,30 @@ export const mailbox: readonly Contract[] = [
     behaviour:
       "Queue-only mail starts nothing and loads nobody; trigger-turn mail starts an idle agent or joins its run.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-4",
     behaviour:
       "A run's first request carries pending mail, oldest first and bounded; no work completes unread.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-5",
     behaviour:
       "Mail joins a run at step boundaries; after the final answer it waits, until a steer or tool call reopens the run.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-6",
     behaviour:
       "Mail sent from inside the moment of ending, idling or unloading is neither lost nor in need of a nudge.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-7",
     behaviour: "A message's state only moves forward, and the holder of its receipt can read it.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "`superseded` comes with the rollback of runs",
   },
   {
     id: "MBX-8",
