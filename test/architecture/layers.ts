@@ -44,7 +44,11 @@ export const table: Readonly<Record<string, Row>> = {
   runtime: { folders: [...below, "control", "threads", "tools"] },
   mcp: { folders: ["protocol", "platform", "runtime", "tools"] },
   daemon: { folders: ["protocol", "platform", "runtime", "tools"] },
-  cli: { folders: ["protocol", "platform", "runtime", "mcp", "daemon"], packages: ["commander"] },
+  // A host like any program: it hands createRuntime a store, providers, roles and tools of its own.
+  cli: {
+    folders: ["protocol", "platform", "store", "providers", "policy", "tools", "runtime", "mcp", "daemon"],
+    packages: ["commander"],
+  },
   web: { folders: [], types: ["protocol"], node: false },
 };
 

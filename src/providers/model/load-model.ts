@@ -78,6 +78,39 @@ export function loadModel(
   })(name);
 }
 
+/** What is there for a vendor, without a look at the value of its key. */
+export interface VendorState {
+  readonly vendor: string;
+  readonly package: string;
+  readonly installed: boolean;
+  readonly keyVariable: string;
+  readonly keySet: boolean;
+}
+
+/** Every vendor that `loadModel` knows, and whether its package and its key are there. */
+export function vendorStates(
+  environment: Readonly<Record<string, string | undefined>>,
+  folders: readonly string[] = [process.cwd(), import.meta.dirname],
+): VendorState[] {
+  return Object.entries(VENDORS).map(([vendor, known]) => ({
+    vendor,
+    package: `${known.package}@${known.major}`,
+    installed: folders.some((folder) => isInstalled(known.package, folder)),
+    keyVariable: known.keyVariable,
+    keySet: (environment[known.keyVariable] ?? "") !== "",
+  }));
+}
+
+function isInstalled(name: string, folder: string): boolean {
+  try {
+    createRequire(join(folder, "package.json")).resolve(name);
+    return true;
+  } catch {
+    // Not found from there, or not for this Node: either way it cannot be used.
+    return false;
+  }
+}
+
 function factoryOf(vendor: Vendor, spec: string, folders: readonly string[]): Factory {
   for (const folder of folders) {
     const load = createRequire(join(folder, "package.json"));

@@ -1,0 +1,20 @@
+#!/usr/bin/env node
+/**
+ * The entry of the command line. It must parse on a Node that is too old for the rest, and then says what is needed; the
+ * program itself is loaded after the look at the version.
+ */
+const NEEDED = [24, 11] as const;
+
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])) {
+  const { main } = await import("./main.ts");
+  await main(process.argv.slice(2));
+} else {
+  console.error(
+    `coppice: Node ${NEEDED.join(".")} or newer is needed, this is ${process.versions.node}. ` +
+      "Install a newer Node, or run it through npm in a project that has one: npx coppice",
+  );
+  process.exitCode = 2;
+}
+
+export {};

@@ -1,0 +1,45 @@
+/** `coppice doctor`: what is on this machine, and what is missing for what. Keys are named, never shown. */
+import { existsSync } from "node:fs";
+import type { Command } from "commander";
+import { vendorStates } from "../../providers/model/load-model.ts";
+import { EXIT, failureOf } from "../failure.ts";
+import { openForReading, type StorePlace, storePlace } from "../store-place.ts";
+import { fit, type Terminal } from "../terminal.ts";
+import { type StoreOptions, withStore } from "./options.ts";
+
+export function addDoctor(program: Command, terminal: Terminal, version: string): void {
+  withStore(program.command("doctor"))
+    .description("check Node, the store, and which models can be used")
+    .action(async (options: StoreOptions) => {
+      const place = storePlace(options.store);
+      const store = await checkStore(place);
+      const vendors = vendorStates(process.env);
+      if (store.exit !== EXIT.ok) process.exitCode = store.exit;
+      if (options.json === true) {
+        terminal.json({ version, node: process.versions.node, store: { ...place, ...store }, vendors });
+        return;
+      }
+      const row = (name: string, text: string): void => terminal.line(`${fit(name, 20)} ${text}`);
+      row("coppice", version);
+      row("node", process.versions.node);
+      row("store", `${store.state} (${place.path}, from ${place.from})`);
+      row("scripted", "ready, needs nothing: npx coppice demo");
+      for (const vendor of vendors) {
+        const key = vendor.keySet ? `${vendor.keyVariable} is set` : `${vendor.keyVariable} is not set`;
+        row(vendor.vendor, `${vendor.installed ? "installed" : `npm install ${vendor.package}`}; ${key}`);
+      }
+    });
+}
+
+async function checkStore(place: StorePlace): Promise<{ readonly state: string; readonly exit: number }> {
+  if (!existsSync(place.path)) return { state: "none yet", exit: EXIT.ok };
+  try {
+    const store = await openForReading(place);
+    await using _closed = { [Symbol.asyncDispose]: () => store.close() };
+    const trees = await store.read((view) => view.trees({ limit: 1000 }).rows.length);
+    return { state: `in order, ${trees} tree${trees === 1 ? "" : "s"}`, exit: EXIT.ok };
+  } catch (error) {
+    const failure = failureOf(error);
+    return { state: failure.message, exit: failure.exit };
+  }
+}

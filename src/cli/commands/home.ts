@@ -1,0 +1,72 @@
+/** `coppice` without arguments: what is here, and what to do next. */
+import { existsSync } from "node:fs";
+import type { Command } from "commander";
+import { systemClock } from "../../platform/clock.ts";
+import type { TreeRecord } from "../../protocol/agent.ts";
+import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
+import { ago } from "../screen/words.ts";
+import { openForReading, storePlace } from "../store-place.ts";
+import { clean, fit, type Terminal } from "../terminal.ts";
+import { type StoreOptions, withStore } from "./options.ts";
+
+const SHOWN_TREES = 5;
+
+export function addHome(program: Command, terminal: Terminal, version: string): void {
+  withStore(program).action(async (options: StoreOptions) => {
+    const place = storePlace(options.store);
+    const trees = existsSync(place.path) ? await readTrees(options) : [];
+    if (options.json === true) {
+      terminal.json({
+        version,
+        store: place,
+        trees: trees.map(({ record, owner }) => ({ ...record, owner })),
+      });
+      return;
+    }
+    terminal.line(
+      `${terminal.paint("bold", "Coppice")} ${version}: agents that are cut back to their record and grow again.`,
+    );
+    terminal.line();
+    terminal.line(`Store  ${place.path}${existsSync(place.path) ? "" : " (none yet)"}`);
+    for (const { record, owner } of trees) {
+      const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
+      const age = ago(systemClock.now() - record.createdAt);
+      terminal.line(
+        `  ${record.treeId}  ${clean(record.title ?? "tree")}, ${record.agents + 1} agents, ${age} old, ${who}`,
+      );
+    }
+    terminal.line();
+    terminal.line("Next");
+    for (const [command, what] of next(trees))
+      terminal.line(`  ${fit(command, 32)} ${terminal.paint("dim", what)}`);
+  });
+}
+
+async function readTrees(options: StoreOptions): Promise<{ record: TreeRecord; owner: Owner | null }[]> {
+  const store = await openForReading(storePlace(options.store));
+  try {
+    const { rows } = await store.read((view) => view.trees({ limit: SHOWN_TREES }));
+    return await Promise.all(
+      rows.map(async (record) => ({ record, owner: await new TreeReader(store, record.treeId).owner() })),
+    );
+  } finally {
+    await store.close();
+  }
+}
+
+function next(trees: readonly { readonly owner: Owner | null }[]): readonly (readonly [string, string])[] {
+  if (trees.length === 0) {
+    return [
+      ["npx coppice demo", "see a tree of agents at work; needs no key"],
+      ["npx coppice doctor", "what is on this machine"],
+      ["npx coppice --help", "all commands"],
+    ];
+  }
+  const watched = trees[0]!.owner !== null;
+  return [
+    watched ? ["npx coppice tree --watch", "the newest tree, live"] : ["npx coppice tree", "the newest tree"],
+    ["npx coppice log", "what happened in it"],
+    ["npx coppice why /root", "why an agent does what it does"],
+    ["npx coppice --help", "all commands"],
+  ];
+}

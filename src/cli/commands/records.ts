@@ -1,0 +1,140 @@
+/** `coppice works`, `transfers` and `owed`: the books of a tree, a row a record. */
+import type { Command } from "commander";
+import type { TransferRecord } from "../../protocol/transfer.ts";
+import type { WorkRecord } from "../../protocol/work.ts";
+import type { OwedWork, TreeReader } from "../../runtime/tree-reader.ts";
+import type { Page } from "../../store/port.ts";
+import { opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
+import { clip, fit, type Style, type Terminal } from "../terminal.ts";
+import { reading, type TreeOptions, wholeNumber, withTree } from "./options.ts";
+
+interface Options extends TreeOptions {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+const ID_COLUMNS = 25;
+
+export function addRecords(program: Command, terminal: Terminal): void {
+  paged(program.command("works"))
+    .description("show every request: who asked whom for what, and how it ended")
+    .action(async (options: Options) => {
+      await reading(options, undefined, async (tree) => {
+        const page = await tree.works(pageOf(options));
+        table(terminal, page, options, "works", () => {
+          for (const work of page.rows) for (const line of workLines(terminal, work)) terminal.line(line);
+        });
+      });
+    });
+  paged(program.command("transfers"))
+    .description("show why and from where context moved: spawns, results, forks")
+    .action(async (options: Options) => {
+      await reading(options, undefined, async (tree) => {
+        const page = await tree.transfers(pageOf(options));
+        const names = await namesOf(tree);
+        table(terminal, page, options, "transfers", () => {
+          for (const transfer of page.rows) terminal.line(transferLine(terminal, transfer, names));
+        });
+      });
+    });
+  withTree(program.command("owed"))
+    .description("show open requests: what others owe to an agent, and what it owes")
+    .argument("[agent]", "path or id of the agent", "/root")
+    .action(async (agent: string, options: TreeOptions) => {
+      await reading(options, agent, async (tree) => {
+        const debts = await tree.debts(agent);
+        if (options.json === true) {
+          for (const one of debts.owed) terminal.json({ direction: "owed", ...one });
+          for (const one of debts.owes) terminal.json({ direction: "owes", ...one });
+          return;
+        }
+        printDebts(terminal, `Others owe ${agent}`, debts.owed, ({ work }) => `from ${work.executorPath}`);
+        printDebts(terminal, `${agent} owes`, debts.owes, ({ work }) => `to ${requesterOf(work)}`);
+      });
+    });
+}
+
+function paged(command: Command): Command {
+  return withTree(command)
+    .option("--limit <n>", "rows a page", wholeNumber(1, 10_000), 100)
+    .option("--after <cursor>", "the page after this one; a page tells its cursor");
+}
+
+function pageOf(options: Options) {
+  return { limit: options.limit, after: options.after ?? null };
+}
+
+function table<T>(
+  terminal: Terminal,
+  page: Page<T>,
+  options: Options,
+  name: string,
+  print: () => void,
+): void {
+  if (options.json === true) {
+    for (const row of page.rows) terminal.json(row);
+  } else if (page.rows.length === 0) {
+    terminal.line(`There are no ${name}.`);
+  } else {
+    print();
+  }
+  if (page.next !== null) terminal.note(`more: coppice ${name} --after ${page.next}`);
+}
+
+function workLines(terminal: Terminal, work: WorkRecord): string[] {
+  const from = requesterOf(work);
+  const state = terminal.paint(styleOf(work), workState(work));
+  const detached = work.detached ? ", detached" : "";
+  const asked = opening(work.objective);
+  const answer =
+    work.outcome === null ? "" : opening(work.outcome.text || (work.outcome.error?.message ?? ""));
+  const room = terminal.columns - 4;
+  return [
+    `${fit(work.id, ID_COLUMNS)} ${shortName(from)} → ${shortName(work.executorPath)}  ${state}${detached}`,
+    `    ${clip(asked, room)}`,
+    ...(answer === "" ? [] : [terminal.paint("dim", `  → ${clip(answer, room)}`)]),
+  ];
+}
+
+function styleOf(work: WorkRecord): Style {
+  if (work.outcome === null) return "yellow";
+  return work.outcome.ending === "completed" ? "green" : "red";
+}
+
+async function namesOf(tree: TreeReader): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  for (let after: string | null = null; ;) {
+    const page = await tree.agents({ closed: true, limit: 500, after });
+    for (const agent of page.agents) names.set(agent.threadId, shortName(agent.path));
+    after = page.next;
+    if (after === null) return names;
+  }
+}
+
+function transferLine(
+  terminal: Terminal,
+  transfer: TransferRecord,
+  names: ReadonlyMap<string, string>,
+): string {
+  const name = (thread: string): string => names.get(thread) ?? thread;
+  const way = `${name(transfer.sourceThreadId)} → ${name(transfer.targetThreadId)}`;
+  const note = transfer.note === "" ? "" : ` (${opening(transfer.note)})`;
+  const state = terminal.paint(transfer.status === "failed" ? "red" : "dim", transfer.status);
+  return `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${fit(way, 22)} ${state}${note}`;
+}
+
+function printDebts(
+  terminal: Terminal,
+  title: string,
+  works: readonly OwedWork[],
+  whom: (one: OwedWork) => string,
+): void {
+  terminal.line(terminal.paint("bold", works.length === 0 ? `${title}: nothing` : `${title}:`));
+  for (const one of works) {
+    const { work } = one;
+    terminal.line(
+      `  ${fit(work.id, ID_COLUMNS)} ${whom(one)}, ${workState(work)}; it ${statusWord(one.status)}`,
+    );
+    terminal.line(terminal.paint("dim", `    ${clip(opening(work.objective), terminal.columns - 4)}`));
+  }
+}

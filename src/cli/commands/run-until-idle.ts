@@ -1,0 +1,32 @@
+/** `--run`: takes the lease of a tree, runs it until nothing is left to do, and gives it back. */
+import type { TreeReader } from "../../runtime/tree-reader.ts";
+import type { Store } from "../../store/port.ts";
+import { demoRuntime, requireRunnable } from "../run-tree.ts";
+import { plainLine } from "../screen/plain-line.ts";
+import type { Terminal } from "../terminal.ts";
+
+export async function runUntilIdle(
+  terminal: Terminal,
+  store: Store,
+  tree: TreeReader,
+  options: { readonly pace: number; readonly json: boolean },
+): Promise<void> {
+  await requireRunnable(store, tree);
+  await using runtime = await demoRuntime(store, options.pace, null);
+  const after = await tree.lastEvent();
+  const handle = await runtime.openTree({ id: tree.id });
+  const stop = new AbortController();
+  const following = (async () => {
+    for await (const event of handle.events({ after, signal: stop.signal })) {
+      // Beside the result: what the command prints to standard output is its receipt and the outcome.
+      const line = event.type === "progress" || options.json ? null : plainLine(terminal, event);
+      if (line !== null) terminal.note(line);
+    }
+  })();
+  try {
+    await handle.idle(terminal.signal);
+  } finally {
+    stop.abort();
+    await following;
+  }
+}

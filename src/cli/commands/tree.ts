@@ -1,0 +1,124 @@
+/** `coppice tree`: the agents of a tree, once or, with `--watch`, as they change. */
+import { type Command, Option } from "commander";
+import { delay, systemClock } from "../../platform/clock.ts";
+import type { AgentSummary, Owner, TreeReader } from "../../runtime/tree-reader.ts";
+import { badUse } from "../failure.ts";
+import { LiveBlock } from "../screen/live.ts";
+import { treeLines } from "../screen/tree-lines.ts";
+import { counted, statusWord } from "../screen/words.ts";
+import { clean, clip, type Terminal } from "../terminal.ts";
+import { reading, type TreeOptions, withTree } from "./options.ts";
+
+interface Options extends TreeOptions {
+  readonly watch?: boolean;
+  readonly closed?: boolean;
+  readonly profile?: string;
+}
+
+const LOOK_MS = 200;
+const PAGE = 500;
+
+export function addTree(program: Command, terminal: Terminal): void {
+  withTree(program.command("tree"))
+    .description("show the agents of a tree: state, unread mail, tokens, last activity")
+    .option("--watch", "follow the changes until interrupted")
+    .option("--closed", "closed agents as well")
+    .addOption(
+      new Option("--profile <name>", "in which words statuses are told").choices(["default", "codex"]),
+    )
+    .action(async (options: Options) => {
+      await reading(options, undefined, async (tree) => {
+        if (options.watch === true) await watch(terminal, tree, options);
+        else await show(terminal, tree, options);
+      });
+    });
+}
+
+interface Shown {
+  readonly title: string | null;
+  readonly owner: Owner | null;
+  readonly agents: readonly AgentSummary[];
+  readonly words: ReadonlyMap<string, string> | null;
+}
+
+async function look(tree: TreeReader, options: Options): Promise<Shown> {
+  const agents: AgentSummary[] = [];
+  for (let after: string | null = null; ;) {
+    const page = await tree.agents({ closed: options.closed ?? false, limit: PAGE, after });
+    agents.push(...page.agents);
+    after = page.next;
+    if (after === null) break;
+  }
+  const [record, owner] = await Promise.all([tree.record(), tree.owner()]);
+  if (options.profile !== "codex") return { title: record.title, owner, agents, words: null };
+  const statuses = await tree.codexStatuses(agents.map((agent) => agent.path));
+  const words = statuses.map((status) => (typeof status === "string" ? status : Object.keys(status)[0]!));
+  return {
+    title: record.title,
+    owner,
+    agents,
+    words: new Map(agents.map(({ path }, at) => [path, words[at]!])),
+  };
+}
+
+async function show(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
+  const shown = await look(tree, options);
+  if (options.json === true) terminal.json(asJson(tree, shown));
+  else for (const line of lines(terminal, tree, shown)) terminal.line(line);
+}
+
+async function watch(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
+  if (!terminal.interactive && options.json !== true) {
+    throw badUse(
+      "--watch draws on a terminal, and this is none; use --watch --json, or: coppice log --follow",
+    );
+  }
+  const block =
+    options.json === true
+      ? null
+      : new LiveBlock(terminal, async () => lines(terminal, tree, await look(tree, options)));
+  let seen = "";
+  try {
+    while (!terminal.signal.aborted) {
+      if (block === null) {
+        const shown = JSON.stringify(asJson(tree, await look(tree, options)));
+        if (shown !== seen) terminal.line(shown);
+        seen = shown;
+      } else {
+        const now = String(await tree.lastEvent());
+        if (now !== seen) block.changed();
+        seen = now;
+      }
+      await delay(systemClock, LOOK_MS, terminal.signal);
+    }
+  } finally {
+    await block?.end();
+  }
+}
+
+function lines(terminal: Terminal, tree: TreeReader, { title, owner, agents, words }: Shown): string[] {
+  const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
+  const head = `${clean(title ?? "tree")} · ${counted(agents.length, "agent")} · ${who}`;
+  return [
+    terminal.paint("bold", clip(head, terminal.columns)),
+    terminal.paint("dim", clip(tree.id, terminal.columns)),
+    ...treeLines(terminal, {
+      agents,
+      now: systemClock.now(),
+      live: false,
+      ...(words === null ? {} : { words }),
+    }),
+  ];
+}
+
+function asJson(tree: TreeReader, { title, owner, agents, words }: Shown) {
+  return {
+    tree: tree.id,
+    title,
+    owner,
+    agents: agents.map(({ resident: _unknown, oldestUnreadMs: _age, ...agent }) => ({
+      ...agent,
+      state: words?.get(agent.path) ?? statusWord(agent.status),
+    })),
+  };
+}

@@ -1,0 +1,94 @@
+/** Works that a command waits for and reports on, read from the store: whoever runs the tree ends them. */
+import { delay, systemClock } from "../../platform/clock.ts";
+import type { AgentRecord } from "../../protocol/agent.ts";
+import { isWorkId, type WorkId } from "../../protocol/ids.ts";
+import type { WorkRecord } from "../../protocol/work.ts";
+import type { TreeReader } from "../../runtime/tree-reader.ts";
+import type { Store } from "../../store/port.ts";
+import { CommandError, EXIT } from "../failure.ts";
+import { workState } from "../screen/words.ts";
+import { cleanLines, type Terminal } from "../terminal.ts";
+
+const LOOK_MS = 100;
+
+/** The open works of an agent; with none, its newest. */
+export async function worksToWaitFor(store: Store, agent: AgentRecord): Promise<readonly WorkId[]> {
+  const works = await store.read((view) => {
+    const open = view.openWorksOf(agent.threadId);
+    return open.length > 0 ? open : [view.latestWork(agent.threadId)].filter((work) => work !== undefined);
+  });
+  if (works.length > 0) return works.map((work) => work.id);
+  throw new CommandError(
+    EXIT.notFound,
+    "AGENT_NOT_FOUND",
+    `${agent.path} has no work to wait for; give it a task with: coppice agent followup ${agent.path} "…"`,
+  );
+}
+
+export async function waitForWorks(
+  terminal: Terminal,
+  store: Store,
+  tree: TreeReader,
+  ids: readonly WorkId[],
+  timeoutMs: number,
+): Promise<void> {
+  const until = systemClock.monotonic() + timeoutMs;
+  for (;;) {
+    const open = (await recordsOf(store, ids)).filter((work) => work.state !== "ended");
+    if (open.length === 0) return;
+    if ((await tree.owner()) === null) {
+      throw new CommandError(
+        EXIT.notFound,
+        "NOT_OWNER",
+        `no process runs the tree, so ${open[0]!.id} cannot end; run it here with --run, or: npm start -- --resume`,
+      );
+    }
+    if (systemClock.monotonic() >= until) {
+      const still = open.map((work) => `${work.id} is ${workState(work)}`).join(", ");
+      throw new CommandError(
+        EXIT.timeOut,
+        "LIMIT_REACHED",
+        `the time is over: ${still}. It goes on; wait again.`,
+      );
+    }
+    await delay(systemClock, LOOK_MS, terminal.signal);
+  }
+}
+
+/** Shows how works ended. @throws CommandError when one of them did not complete. */
+export async function reportWorks(
+  terminal: Terminal,
+  store: Store,
+  ids: readonly string[],
+  json: boolean,
+): Promise<void> {
+  const works = await recordsOf(store, ids);
+  for (const work of works) {
+    if (json) terminal.json(work);
+    else printOutcome(terminal, work);
+  }
+  const failed = works.find((work) => work.outcome?.ending !== "completed");
+  if (failed === undefined) return;
+  throw new CommandError(
+    EXIT.incomplete,
+    "WORK_INCOMPLETE",
+    `${failed.id} of ${failed.executorPath} is ${workState(failed)}. See: coppice why ${failed.executorPath}`,
+  );
+}
+
+function recordsOf(store: Store, ids: readonly string[]): Promise<WorkRecord[]> {
+  return store.read((view) =>
+    ids.flatMap((id) => {
+      const work = isWorkId(id) ? view.work(id) : undefined;
+      return work === undefined ? [] : [work];
+    }),
+  );
+}
+
+function printOutcome(terminal: Terminal, work: WorkRecord): void {
+  const text = work.outcome?.text ?? "";
+  terminal.line(terminal.paint("bold", `${work.executorPath}: ${workState(work)}`));
+  for (const line of cleanLines(text === "" ? (work.outcome?.error?.message ?? "") : text)) {
+    if (line !== "") terminal.line(line);
+  }
+}

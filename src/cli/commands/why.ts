@@ -1,0 +1,27 @@
+/** `coppice why`: why an agent does what it does, or does not. */
+import type { Command } from "commander";
+import { clean, type Terminal, wrap } from "../terminal.ts";
+import { reading, type TreeOptions, withTree } from "./options.ts";
+
+export function addWhy(program: Command, terminal: Terminal): void {
+  withTree(program.command("why"))
+    .description(
+      "explain an agent from log and records: why it runs or not, what it waits for, who owes what",
+    )
+    .argument("<agent>", "path or id of the agent")
+    .action(async (agent: string, options: TreeOptions) => {
+      await reading(options, agent, async (tree) => {
+        const explanation = await tree.why(agent);
+        if (options.json === true) {
+          terminal.json(explanation);
+          return;
+        }
+        terminal.line(
+          terminal.paint("bold", `${explanation.path} is ${explanation.status.replaceAll("_", " ")}.`),
+        );
+        for (const reason of explanation.reasons) {
+          for (const line of wrap(`- ${clean(reason)}`, terminal.columns, "  ")) terminal.line(line);
+        }
+      });
+    });
+}

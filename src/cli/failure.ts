@@ -1,0 +1,77 @@
+/**
+ * How a command ends: exit codes, and errors as people and programs read them. Errors go to standard error, as one line or,
+ * with `--json`, as one JSON object; standard output holds results alone.
+ */
+import { CoppiceError, type ErrorCode } from "../protocol/errors.ts";
+
+export const EXIT = {
+  ok: 0,
+  incomplete: 1,
+  badUse: 2,
+  notFound: 3,
+  limit: 4,
+  store: 5,
+  timeOut: 124,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** An error of the command line itself. */
+export class CommandError extends Error {
+  readonly exit: ExitCode;
+  readonly code: string;
+
+  constructor(exit: ExitCode, code: string, message: string) {
+    super(message);
+    this.exit = exit;
+    this.code = code;
+  }
+}
+
+export function badUse(message: string): CommandError {
+  return new CommandError(EXIT.badUse, "INVALID_ARGUMENT", message);
+}
+
+const BY_CODE: Partial<Record<ErrorCode, ExitCode>> = {
+  INVALID_ARGUMENT: EXIT.badUse,
+  PROVIDER_NOT_CONFIGURED: EXIT.badUse,
+  TOOL_NOT_CONFIGURED: EXIT.badUse,
+  MODEL_UNSUPPORTED: EXIT.badUse,
+  AGENT_NOT_FOUND: EXIT.notFound,
+  AGENT_CLOSED: EXIT.notFound,
+  NOT_OWNER: EXIT.notFound,
+  FENCED: EXIT.notFound,
+  AGENT_LIMIT_REACHED: EXIT.limit,
+  QUEUE_FULL: EXIT.limit,
+  MAILBOX_FULL: EXIT.limit,
+  BUDGET_EXHAUSTED: EXIT.limit,
+  LIMIT_REACHED: EXIT.limit,
+  CAUSAL_LIMIT: EXIT.limit,
+  STORE_BUSY: EXIT.store,
+  STORE_FULL: EXIT.store,
+  STORE_IO: EXIT.store,
+  STORE_CORRUPT: EXIT.store,
+  STORE_VERSION: EXIT.store,
+};
+
+export interface Failure {
+  readonly exit: ExitCode;
+  readonly code: string;
+  readonly message: string;
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof CommandError) return error;
+  if (CoppiceError.is(error)) {
+    const timedOut = error.details["timedOut"] === true;
+    const exit = timedOut ? EXIT.timeOut : (BY_CODE[error.code] ?? EXIT.incomplete);
+    return { exit, code: error.code, message: error.message };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return {
+    exit: EXIT.incomplete,
+    code: "INVARIANT_BROKEN",
+    message: `${message} This is a bug, please report it.`,
+  };
+}

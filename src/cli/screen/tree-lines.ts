@@ -1,0 +1,71 @@
+/** A tree as lines: one an agent, with state, unread mail, tokens and last activity. */
+import { depthOf } from "../../protocol/agent-path.ts";
+import type { AgentSummary } from "../../runtime/tree-reader.ts";
+import { clip, fit, type Terminal } from "../terminal.ts";
+import { ago, figure, shortName, statusStyle, statusWord } from "./words.ts";
+
+const NAME_COLUMNS = 24;
+const UNREAD_COLUMNS = 6;
+const TOKEN_COLUMNS = 9;
+const AGE_COLUMNS = 7;
+const MARK_COLUMNS = 2;
+
+export interface TreeView {
+  readonly agents: readonly AgentSummary[];
+  readonly now: number;
+  /** Whether residency is known: only the owner of a tree knows it. */
+  readonly live: boolean;
+  /** Words in place of the statuses, by path. */
+  readonly words?: ReadonlyMap<string, string>;
+}
+
+export function treeLines(terminal: Terminal, view: TreeView, columns = terminal.columns): string[] {
+  const names = nameColumn(view.agents);
+  const nameColumns = Math.min(NAME_COLUMNS, Math.max(6, ...names.map((name) => name.length)));
+  const fixed =
+    nameColumns + UNREAD_COLUMNS + TOKEN_COLUMNS + AGE_COLUMNS + (view.live ? MARK_COLUMNS : 0) + 5;
+  const stateColumns = Math.max(8, columns - fixed);
+  const mark = (text: string): string => (view.live ? `${fit(text, MARK_COLUMNS)}` : "");
+  const row = (name: string, marked: string, state: string, rest: readonly string[]): string =>
+    `${name} ${marked}${state} ${rest.join(" ")}`;
+  const head = row(fit("agent", nameColumns), mark(""), fit("state", stateColumns), [
+    fit("unread", UNREAD_COLUMNS, "right"),
+    fit("tokens", TOKEN_COLUMNS, "right"),
+    fit("last", AGE_COLUMNS, "right"),
+  ]);
+  const lines = view.agents.map((agent, index) => {
+    const state = fit(view.words?.get(agent.path) ?? statusWord(agent.status), stateColumns);
+    return row(
+      fit(names[index]!, nameColumns),
+      terminal.paint("cyan", mark(agent.resident ? "●" : "○")),
+      terminal.paint(statusStyle(agent.status), state),
+      [
+        agent.unread > 0
+          ? terminal.paint("bold", fit(figure(agent.unread), UNREAD_COLUMNS, "right"))
+          : fit("–", UNREAD_COLUMNS, "right"),
+        fit(figure(agent.tokens), TOKEN_COLUMNS, "right"),
+        fit(ago(view.now - agent.lastActiveAt), AGE_COLUMNS, "right"),
+      ],
+    );
+  });
+  return [terminal.paint("dim", clip(head, columns)), ...lines];
+}
+
+/** Names with the branches of the tree before them. Agents come sorted by path, so that parents precede children. */
+function nameColumn(agents: readonly AgentSummary[]): string[] {
+  const top = Math.min(...agents.map((agent) => depthOf(agent.path)));
+  return agents.map((agent, index) => {
+    const depth = depthOf(agent.path) - top;
+    if (depth === 0) return agent.path;
+    let branches = isLast(agents, index, depth) ? "└─ " : "├─ ";
+    for (let level = depth - 1; level > 0; level -= 1) {
+      branches = `${isLast(agents, index, level) ? "   " : "│  "}${branches}`;
+    }
+    return `${branches}${shortName(agent.path)}`;
+  });
+
+  function isLast(rows: readonly AgentSummary[], index: number, level: number): boolean {
+    const next = rows.slice(index + 1).find((other) => depthOf(other.path) - top <= level);
+    return next === undefined || depthOf(next.path) - top < level;
+  }
+}

@@ -1,0 +1,83 @@
+/** Statuses, ages and figures as words, in one place for all commands. */
+import type { AgentStatus } from "../../protocol/agent.ts";
+import type { WorkRecord } from "../../protocol/work.ts";
+import { clean, type Style } from "../terminal.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+export function statusWord(status: AgentStatus): string {
+  switch (status.kind) {
+    case "waiting":
+      return `waits for ${status.on.map(shortName).join(", ")}`;
+    case "queued":
+      return status.position > 0 ? `queued, number ${status.position}` : "queued";
+    case "awaiting_children":
+      return "awaits its children";
+    case "awaiting_approval":
+      return "awaits an answer";
+    case "idle":
+      return status.last ?? "never ran";
+    case "starting":
+    case "running":
+    case "closed":
+      return status.kind;
+  }
+}
+
+export function statusStyle(status: AgentStatus): Style {
+  switch (status.kind) {
+    case "running":
+    case "starting":
+      return "green";
+    case "waiting":
+    case "queued":
+    case "awaiting_children":
+    case "awaiting_approval":
+      return "yellow";
+    case "idle":
+      return status.last === "interrupted" || status.last === "failed" ? "red" : "dim";
+    case "closed":
+      return "dim";
+  }
+}
+
+/** The last part of a path, for where the tree is plain. */
+export function shortName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+export function ago(ms: number): string {
+  if (ms < SECOND) return "now";
+  if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
+  if (ms < DAY) return `${Math.floor(ms / HOUR)} h`;
+  return `${Math.floor(ms / DAY)} d`;
+}
+
+export function seconds(ms: number): string {
+  return `${(Math.max(0, ms) / SECOND).toFixed(1)} s`;
+}
+
+export function figure(number: number): string {
+  return number.toLocaleString("en");
+}
+
+export function counted(number: number, what: string): string {
+  return `${figure(number)} ${what}${number === 1 ? "" : "s"}`;
+}
+
+export function workState(work: WorkRecord): string {
+  return work.outcome?.ending ?? work.state.replaceAll("_", " ");
+}
+
+export function requesterOf(work: WorkRecord): string {
+  return work.requester.kind === "user" ? work.requester.name : work.requester.path;
+}
+
+/** The beginning of a text, on one line. */
+export function opening(text: string): string {
+  return clean(text.trim().split("\n", 1)[0] ?? "");
+}

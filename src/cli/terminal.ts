@@ -1,0 +1,163 @@
+/**
+ * The terminal, or what stands in its place: lines out, errors aside, signals in.
+ *
+ * - T1 A reader that goes away (`| head`) ends the process quietly.
+ * - T2 The first interrupt asks the command to give back what it holds; one that comes later ends the process at once. The
+ *   same interrupt may arrive twice, from the terminal and from a parent that passes it on.
+ */
+import { stripVTControlCharacters } from "node:util";
+import { systemClock } from "../platform/clock.ts";
+import { CommandError, EXIT, failureOf } from "./failure.ts";
+
+export type Style = "bold" | "dim" | "green" | "yellow" | "red" | "cyan";
+
+const CODES: Readonly<Record<Style, readonly [number, number]>> = {
+  bold: [1, 22],
+  dim: [2, 22],
+  green: [32, 39],
+  yellow: [33, 39],
+  red: [31, 39],
+  cyan: [36, 39],
+};
+const SAME_INTERRUPT_MS = 1_000;
+const DEFAULT_COLUMNS = 80;
+
+export class Terminal {
+  /** Aborted by the first interrupt. */
+  readonly signal: AbortSignal;
+  readonly #colour: boolean;
+
+  constructor() {
+    const { env, stdout } = process;
+    this.#colour =
+      env["FORCE_COLOR"] !== undefined && env["FORCE_COLOR"] !== "0"
+        ? (env["NO_COLOR"] ?? "") === ""
+        : stdout.isTTY === true && (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb";
+    this.signal = this.#listen();
+  }
+
+  /** Can be drawn upon: a terminal that understands movements of the cursor. */
+  get interactive(): boolean {
+    return process.stdout.isTTY === true && process.env["TERM"] !== "dumb";
+  }
+
+  get columns(): number {
+    return process.stdout.columns ?? DEFAULT_COLUMNS;
+  }
+
+  get rows(): number {
+    return process.stdout.rows ?? 24;
+  }
+
+  line(text = ""): void {
+    process.stdout.write(`${text}\n`);
+  }
+
+  raw(text: string): void {
+    process.stdout.write(text);
+  }
+
+  json(value: unknown): void {
+    process.stdout.write(`${JSON.stringify(value)}\n`);
+  }
+
+  /** For people, beside the results. */
+  note(text: string): void {
+    process.stderr.write(`${text}\n`);
+  }
+
+  paint(style: Style, text: string): string {
+    if (!this.#colour || text === "") return text;
+    const [on, off] = CODES[style];
+    return `\u001b[${on}m${text}\u001b[${off}m`;
+  }
+
+  fail(error: unknown, json: boolean): number {
+    const { exit, code, message } = failureOf(error);
+    if (json) this.note(JSON.stringify({ error: { code, message, exit } }));
+    else this.note(`coppice: ${clean(message)}`);
+    return exit;
+  }
+
+  #listen(): AbortSignal {
+    const controller = new AbortController();
+    let firstAt: number | null = null;
+    const onSignal = (): void => {
+      const now = systemClock.monotonic();
+      if (firstAt === null) {
+        firstAt = now;
+        controller.abort(new CommandError(EXIT.interrupted, "RUN_INTERRUPTED", "interrupted."));
+      } else if (now - firstAt > SAME_INTERRUPT_MS) {
+        process.exit(EXIT.interrupted);
+      }
+    };
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
+    for (const stream of [process.stdout, process.stderr]) {
+      stream.on("error", (error: NodeJS.ErrnoException) => {
+        if (error.code === "EPIPE") process.exit(EXIT.ok);
+      });
+    }
+    return controller.signal;
+  }
+}
+
+/** One line without control characters: what agents write must not reach the terminal as commands. */
+export function clean(text: string): string {
+  return stripVTControlCharacters(text)
+    .replaceAll(/[\r\n\t]+/g, " ")
+    .replaceAll(/\p{Cc}|\p{Cf}/gu, "");
+}
+
+/** The same for several lines. */
+export function cleanLines(text: string): string[] {
+  return text.split(/\r?\n/).map(clean);
+}
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
+const NARROW = /\p{M}|\u200d|\ufe0f/u;
+
+/** Columns that a text without control characters takes. */
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const character of stripVTControlCharacters(text)) {
+    width += NARROW.test(character) ? 0 : WIDE.test(character) ? 2 : 1;
+  }
+  return width;
+}
+
+/** At most so many columns; what is cut off shows as `…`. */
+export function clip(text: string, columns: number): string {
+  if (columns <= 0) return "";
+  if (widthOf(text) <= columns) return text;
+  let clipped = "";
+  let width = 0;
+  for (const character of text) {
+    width += widthOf(character);
+    if (width > columns - 1) break;
+    clipped += character;
+  }
+  return `${clipped}…`;
+}
+
+/** Lines of at most so many columns, broken between words; what follows the first is indented. */
+export function wrap(text: string, columns: number, indent = ""): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line.trim() !== "" && widthOf(line) + 1 + widthOf(word) > Math.max(20, columns)) {
+      lines.push(line);
+      line = `${indent}${word}`;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
+}
+
+/** Exactly so many columns. */
+export function fit(text: string, columns: number, side: "left" | "right" = "left"): string {
+  const clipped = clip(text, columns);
+  const fill = " ".repeat(Math.max(0, columns - widthOf(clipped)));
+  return side === "left" ? `${clipped}${fill}` : `${fill}${clipped}`;
+}

@@ -1,0 +1,124 @@
+/**
+ * A tree as a process sees it that does not own it (REC-2): everything is read from the store, nothing is changed, and what
+ * only the owner's memory knows (residency, positions in the queue) is not told.
+ */
+import { ROOT_PATH } from "../protocol/agent-path.ts";
+import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { RuntimeEvent } from "../protocol/events.ts";
+import type { TreeId } from "../protocol/ids.ts";
+import type { TransferRecord } from "../protocol/transfer.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+import type { AgentSummary, ListRequest, OwedWork } from "../control/listing.ts";
+import { listAgents, NOT_LIVE, owed, owes } from "../control/listing.ts";
+import { resolveTarget } from "../control/resolve-target.ts";
+import { codexStatus } from "../control/status.ts";
+import { type Explanation, why } from "../control/why.ts";
+import { provenDead as isProvenDead } from "../platform/process-identity.ts";
+import type { Page, PageRequest, ProcessIdentity, Store, StoreView } from "../store/port.ts";
+
+export type { AgentSummary, OwedWork } from "../control/listing.ts";
+
+/** A process that owns a tree now. */
+export interface Owner {
+  readonly pid: number;
+  readonly host: string;
+  readonly expiresAt: number;
+}
+
+/** How many rows a page has that names none. */
+const PAGE = 100;
+
+export class TreeReader {
+  readonly id: TreeId;
+  readonly #store: Store;
+  readonly #provenDead: (owner: ProcessIdentity) => boolean;
+
+  constructor(store: Store, id: TreeId, provenDead: (owner: ProcessIdentity) => boolean = isProvenDead) {
+    this.id = id;
+    this.#store = store;
+    this.#provenDead = provenDead;
+  }
+
+  async record(): Promise<TreeRecord> {
+    const record = await this.#store.read((view) => view.tree(this.id));
+    if (record !== undefined) return record;
+    throw new RejectedError("AGENT_NOT_FOUND", `no tree ${this.id} is in ${this.#store.name}.`, {
+      tree: this.id,
+    });
+  }
+
+  /** The process whose lease lives; null when nobody runs the tree. */
+  owner(): Promise<Owner | null> {
+    return this.#store.read((view) => liveOwner(view, this.id, this.#provenDead));
+  }
+
+  /** @throws RejectedError `AGENT_NOT_FOUND`, `INVALID_ARGUMENT`. */
+  agent(reference: string): Promise<AgentRecord> {
+    return this.#store.read((view) => resolveTarget(view, this.id, ROOT_PATH, reference));
+  }
+
+  agents(request: ListRequest = {}): Promise<{
+    readonly agents: readonly AgentSummary[];
+    readonly next: string | null;
+  }> {
+    return this.#store.read((view) => listAgents(view, this.id, request, NOT_LIVE));
+  }
+
+  /** The status words of the `codex` profile, by path; who is loaded is not known, and taken for loaded. */
+  codexStatuses(paths: readonly AgentRecord["path"][]) {
+    return this.#store.read((view) =>
+      paths.map((path) => {
+        const agent = view.agentAt(this.id, path)!;
+        return codexStatus(view, agent, { resident: () => true, ran: () => agent.runs > 0 });
+      }),
+    );
+  }
+
+  works(page: Partial<PageRequest> = {}): Promise<Page<WorkRecord>> {
+    return this.#store.read((view) => view.works(this.id, { limit: PAGE, ...page }));
+  }
+
+  transfers(page: Partial<PageRequest> = {}): Promise<Page<TransferRecord>> {
+    return this.#store.read((view) => view.transfers(this.id, { limit: PAGE, ...page }));
+  }
+
+  /** Works that others owe to an agent, and works that it owes (WRK-9). */
+  async debts(
+    reference: string,
+  ): Promise<{ readonly owed: readonly OwedWork[]; readonly owes: readonly OwedWork[] }> {
+    return this.#store.read((view) => {
+      const agent = resolveTarget(view, this.id, ROOT_PATH, reference);
+      return { owed: owed(view, agent, NOT_LIVE), owes: owes(view, agent, NOT_LIVE) };
+    });
+  }
+
+  log(after = 0, limit = 500): Promise<readonly RuntimeEvent[]> {
+    return this.#store.read((view) => view.events(this.id, after, limit));
+  }
+
+  lastEvent(): Promise<number> {
+    return this.#store.read((view) => view.lastEvent(this.id));
+  }
+
+  /** Why an agent does what it does, or does not (OBS-3). */
+  why(reference: string): Promise<Explanation> {
+    return this.#store.read((view) => {
+      const agent = resolveTarget(view, this.id, ROOT_PATH, reference);
+      const owner = liveOwner(view, this.id, this.#provenDead);
+      const name = owner === null ? null : `process ${owner.pid} on ${owner.host}`;
+      return why(view, agent, NOT_LIVE, name);
+    });
+  }
+}
+
+/** The owner of a tree as the store and this host know it; null when its lease has ended or its process is dead. */
+export function liveOwner(
+  view: StoreView,
+  tree: TreeId,
+  provenDead: (owner: ProcessIdentity) => boolean,
+): Owner | null {
+  const lease = view.lease(tree);
+  if (lease === undefined || !lease.live || provenDead(lease.owner)) return null;
+  return { pid: lease.owner.pid, host: lease.owner.host, expiresAt: lease.expiresAt };
+}
