@@ -2,7 +2,8 @@
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
-import type { RequestId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { MailId, RequestId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
 import type { ToolHost } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
@@ -74,6 +75,25 @@ export class TreeHandle implements AsyncDisposable {
   ): Promise<{ readonly rows: readonly WorkRecord[]; readonly next: string | null }> {
     return this.control.read((view) =>
       view.works(this.id, { after: page.after ?? null, limit: page.limit ?? 100 }),
+    );
+  }
+
+  /** What has become of a message, for whoever holds its receipt (MBX-7). Null for an id that is not in this tree. */
+  receipt(id: MailId): Promise<MailReceipt | null> {
+    return this.control.read((view) => {
+      const mail = view.mail(id);
+      if (mail === undefined || mail.treeId !== this.id) return null;
+      const { recipientPath: recipient, seq, state, reason, runId } = mail;
+      return { id, recipient, seq, state, reason, runId };
+    });
+  }
+
+  /** Results for which there was no living agent any more: the tree's inbox, which outlives the root (WRK-6). */
+  inbox(page: { readonly after?: number; readonly limit?: number } = {}): Promise<readonly MailRecord[]> {
+    return this.control.read((view) =>
+      view.agent(this.id)?.state === "open"
+        ? []
+        : view.unread(this.id, { afterSeq: page.after ?? 0, limit: page.limit ?? 100 }),
     );
   }
 
