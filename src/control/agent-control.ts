@@ -3,7 +3,7 @@
  * one, committed and answered.
  */
 import { ROOT_PATH } from "../protocol/agent-path.ts";
-import type { AgentRecord } from "../protocol/agent.ts";
+import type { AgentRecord, CodexStatus } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
@@ -33,7 +33,7 @@ import { reportResult, type Report } from "./report.ts";
 import { answerRequest } from "./requests.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
-import type { Residents } from "./status.ts";
+import { codexStatus, type Residents } from "./status.ts";
 import type { Tree } from "./tree.ts";
 import type { Transaction } from "./transaction.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
@@ -48,6 +48,11 @@ export interface SpawnReceipt {
   readonly path: AgentRecord["path"];
   readonly threadId: ThreadId;
   readonly workId: WorkId;
+}
+
+interface Interrupted {
+  readonly touched: readonly Touched[];
+  readonly previous: CodexStatus;
 }
 
 export class AgentControl implements Live, Residents {
@@ -126,19 +131,15 @@ export class AgentControl implements Live, Residents {
     }
     const looked = await this.tree.transact((tx) => {
       const done = recall<SpawnReceipt & JsonObject>(tx, key, asked);
-      return done === undefined ? checkFollowUp(tx, caller, input).agent : { done };
+      if (done !== undefined) return done;
+      const { agent } = checkFollowUp(tx, caller, input);
+      if (!joins(tx, agent)) return agent.threadId;
+      return once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject);
     });
-    if ("done" in looked) return looked.done;
-    const agent = looked;
-    // Joining a running agent takes nothing (EXE-1).
-    if (agent.currentRun !== null || agent.parent === null) {
-      return this.tree.transact((tx) =>
-        once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject),
-      );
-    }
-    return this.#admitted(agent.threadId, (tx) => ({
+    if (typeof looked !== "string") return looked;
+    return this.#admitted(looked, (tx) => ({
       value: once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject),
-      threadId: agent.threadId,
+      threadId: looked,
     }));
   }
 
@@ -200,17 +201,27 @@ export class AgentControl implements Live, Residents {
     input: InterruptInput,
     options: Options = {},
   ): Promise<readonly Touched[]> {
+    return (await this.#interrupt(caller, target, input, options)).touched;
+  }
+
+  /** The same of one agent, answered by what it was doing in the reference's words (agents.md 37). */
+  async interruptForStatus(caller: Caller, target: string, options: Options = {}): Promise<CodexStatus> {
+    return (await this.#interrupt(caller, target, {}, options)).previous;
+  }
+
+  #interrupt(caller: Caller, target: string, input: InterruptInput, options: Options): Promise<Interrupted> {
     const key = receiptKey(caller, options.key);
     return this.tree.transact((tx) => {
       const from = caller.kind === "agent" ? tx.agent(caller.threadId).path : ROOT_PATH;
       const agent = resolveTarget(tx.store, tx.treeId, from, target);
       refuseTarget(tx, caller, agent);
       const receipt = once(tx, key, { verb: "interrupt", target, ...input }, () => {
+        const previous = codexStatus(tx.store, agent, this);
         const touched = interrupt(tx, agent, input, this.tree.partialText);
         if (caller.kind === "agent") interruptedActivities(tx, actingAs(tx, caller), touched);
-        return { touched: touched as unknown as Json };
+        return { touched, previous } as unknown as JsonObject;
       });
-      return receipt.touched as unknown as Touched[];
+      return receipt as unknown as Interrupted;
     });
   }
 
@@ -300,6 +311,11 @@ export class AgentControl implements Live, Residents {
       next: end < whole.length ? end : null,
     };
   }
+}
+
+/** Joining a run, or one that is about to begin, takes no permit (EXE-1). */
+function joins(tx: Transaction, agent: AgentRecord): boolean {
+  return agent.parent === null || agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
 }
 
 /** The reference interrupts neither the root nor oneself (agents.md 37). */

@@ -1,16 +1,12 @@
 /** `interrupt_agent`: cuts off what an agent is doing (agents.md 37-40, INT-1, INT-8). */
 import { z } from "zod";
-import type { CodexStatus } from "../protocol/agent.ts";
 import { isRunId } from "../protocol/ids.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Profile } from "../protocol/profile.ts";
-import type { AgentControl } from "../control/agent-control.ts";
 import type { Touched } from "../control/interrupt.ts";
-import { resolveTarget } from "../control/resolve-target.ts";
 import { idempotencyKey, shownStatus, target } from "./asking.ts";
-import { type AgentCaller, type BuiltIn, builtIn, result } from "./built-in.ts";
-import { codexStatus } from "../control/status.ts";
+import { type BuiltIn, builtIn, result } from "./built-in.ts";
 
 const SHOWN_AGENTS = 50;
 
@@ -52,23 +48,17 @@ export function interruptAgent(profile: Profile): BuiltIn {
           },
         );
       }
-      const previous = receipt ? null : await referenceStatus(control, caller, input.target);
+      const options = { key: input.idempotency_key };
+      if (!receipt)
+        return result({ previous_status: await control.interruptForStatus(caller, input.target, options) });
       const touched = await control.interrupt(
         caller,
         input.target,
         { runId, cascade: input.cascade, pending: input.pending },
-        { key: input.idempotency_key },
+        options,
       );
-      return result(receipt ? shownReceipt(touched) : { previous_status: previous });
+      return result(shownReceipt(touched));
     },
-  });
-}
-
-/** @throws RejectedError for a target that cannot be resolved. */
-function referenceStatus(control: AgentControl, caller: AgentCaller, target: string): Promise<CodexStatus> {
-  return control.read((view) => {
-    const from = view.agent(caller.threadId)!.path;
-    return codexStatus(view, resolveTarget(view, control.tree.treeId, from, target), control);
   });
 }
 

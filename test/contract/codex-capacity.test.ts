@@ -1,6 +1,17 @@
 /** Permits and slots under the `codex` profile: who is refused, who is unloaded, and that nothing queues. */
 import { describe, expect, test } from "vitest";
-import { followUp, gate, list, say, send, spawn, together } from "../../src/providers/scripted/script.ts";
+import type { ProviderAdapter } from "../../src/providers/port.ts";
+import { waitUntil } from "../../src/testing/wait-until.ts";
+import {
+  followUp,
+  gate,
+  interrupt,
+  list,
+  say,
+  send,
+  spawn,
+  together,
+} from "../../src/providers/scripted/script.ts";
 import { codeOf, codex, listed, refusal, requestOf, requestsOf, turn, untilIdle } from "../support/codex.ts";
 import { type Harness, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
@@ -157,6 +168,63 @@ describe.each(STORES)("capacity on %s", (store) => {
     expect(made.filter(({ isError }) => !isError)).toHaveLength(children);
     expect((await h.tree.counts()).registered).toBe(1 + children);
     h.provider.gates.openAll();
+  });
+
+  test("B19 a follow-up to an agent that is about to begin joins its first run, and takes no second permit", async () => {
+    await using h = await codex(store, { scripts: { "*": [say("seven")] }, runtime: limits(1) });
+    const { gates } = h.provider;
+    const slow: ProviderAdapter = {
+      ...h.provider,
+      openSession: async (open) => {
+        if (open.path !== "/root") await gates.pass("load");
+        return h.provider.openSession(open);
+      },
+    };
+    const runtime = await h.newRuntime({ providers: { scripted: slow } });
+    await using tree = await runtime.openTree();
+    h.provider.append(
+      "/root",
+      spawn("a", "count"),
+      followUp("a", "and weigh"),
+      list(),
+      interrupt("a"),
+      list(),
+      say("done"),
+    );
+    await (await tree.root.send("go on")).outcome();
+    const made = requestOf(h, "/root", -1).filter((words) => words.includes("→"));
+    expect(made.slice(1)).toEqual([
+      "followup_task → ",
+      `list_agents → ${JSON.stringify({
+        agents: [
+          { agent_name: "/root", agent_status: "running" },
+          { agent_name: "/root/a", agent_status: "running" },
+        ],
+      })}`,
+      `interrupt_agent → ${JSON.stringify({ previous_status: "running" })}`,
+      `list_agents → ${JSON.stringify({
+        agents: [
+          { agent_name: "/root", agent_status: "running" },
+          { agent_name: "/root/a", agent_status: "pending_init" },
+        ],
+      })}`,
+    ]);
+    gates.open("load");
+    await tree.idle();
+    // Interrupted before it began: it has asked nothing, and its next run is told of both.
+    expect(requestsOf(h, "/root/a")).toBe(0);
+    const child = await tree.agent("/root/a");
+    await waitUntil("the permit is back", async () => (await child.summary()).resident);
+    h.provider.append("/root", followUp("a", "count again"), say("done"));
+    await (await tree.root.send("go on")).outcome();
+    await tree.idle();
+    expect(requestOf(h, "/root/a", 0).slice(-4)).toEqual([
+      "NEW_TASK from /root: count",
+      "NEW_TASK from /root: and weigh",
+      expect.stringContaining("[runtime: interrupted]"),
+      "NEW_TASK from /root: count again",
+    ]);
+    await runtime.close();
   });
 
   test("U-19 two trees do not share their slots", async () => {
