@@ -150,9 +150,10 @@ async function dropRun(tree: Tree, session: Session, error: unknown): Promise<vo
   const grant = tree.runs.get(threadId)?.grant;
   forget(tree, threadId);
   tree.residency.release(threadId);
-  grant?.[Symbol.dispose]();
   session.abort?.abort(new InterruptedError("RUN_INTERRUPTED", describeError(error)));
   if (runId !== undefined) await tree.reactions.dropped(tree, runId);
+  // Until the store has it settled the run counts as running (EXE-4).
+  grant?.[Symbol.dispose]();
 }
 
 /** A run was settled from the store: its drive ends, within the grace time or without being waited for (INT-3). */

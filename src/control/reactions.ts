@@ -2,6 +2,7 @@
 import { CoppiceError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
+import { delay } from "../platform/clock.ts";
 import { apply, cancel, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
 import { forget } from "./load.ts";
@@ -103,11 +104,19 @@ function endDue(tree: Tree): void {
   tree.transact((tx) => endDueWaits(tx)).catch((error: unknown) => retry(tree, error, () => endDue(tree)));
 }
 
+/** Resolves when the store has decided about the run, or the tree is another's. */
 async function recoverDropped(tree: Tree, runId: RunId): Promise<void> {
-  try {
-    await tree.transact((tx) => recoverRun(tx, runId));
-  } catch (error) {
-    retry(tree, error, () => void recoverDropped(tree, runId));
+  while (tree.state === "owned") {
+    try {
+      return await tree.transact((tx) => recoverRun(tx, runId));
+    } catch (error) {
+      tree.shared.logger.warn(
+        { treeId: tree.treeId, runId, err: error },
+        "a dropped run could not be settled",
+      );
+      if (CoppiceError.is(error) && error.family === "rejected") return;
+      await delay(tree.shared.clock, STORE_RETRY_MS);
+    }
   }
 }
 

@@ -7,7 +7,8 @@ import type { Formula, Picture, Violation } from "./invariants.ts";
 function* gapless(picture: Picture): Iterable<Violation> {
   for (const [offset, event] of picture.newEvents.entries()) {
     const wanted = picture.memory.lastEvent + 1 + offset;
-    if (event.seq !== wanted) yield broken("OBS-1", `event ${event.type} has seq ${event.seq} and should have ${wanted}`);
+    if (event.seq !== wanted)
+      yield broken("OBS-1", `event ${event.type} has seq ${event.seq} and should have ${wanted}`);
   }
 }
 
@@ -16,7 +17,8 @@ function* told(picture: Picture): Iterable<Violation> {
   const { memory } = picture;
   for (const event of picture.newEvents) {
     const about = subjectOf(event);
-    if (about !== null) memory.events.set(`${event.type} ${about}`, (memory.events.get(`${event.type} ${about}`) ?? 0) + 1);
+    if (about !== null)
+      memory.events.set(`${event.type} ${about}`, (memory.events.get(`${event.type} ${about}`) ?? 0) + 1);
   }
   const expect = function* (type: EventType, about: string, happened: boolean): Iterable<Violation> {
     const count = memory.events.get(`${type} ${about}`) ?? 0;

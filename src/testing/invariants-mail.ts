@@ -90,7 +90,10 @@ function* shownOnce(picture: Picture): Iterable<Violation> {
         const shown = shownOf(memory, item.mailId);
         shown.items += 1;
         if (shown.items > 1) {
-          yield broken("REC-1", `mail ${item.mailId} stands twice in the transcript of ${pathOf(picture, threadId)}`);
+          yield broken(
+            "REC-1",
+            `mail ${item.mailId} stands twice in the transcript of ${pathOf(picture, threadId)}`,
+          );
         }
       }
       if (item.kind === "tool_result") for (const id of item.mailIds) shownOf(memory, id).handed += 1;
@@ -114,10 +117,14 @@ function* fifo(picture: Picture): Iterable<Violation> {
     let waiting: MailRecord | null = null;
     for (const mail of rows) {
       if (mail.state === "accepted" && !mail.nextRun && mail.boundRunId === null) waiting ??= mail;
-      if (waiting === null || mail.state !== "delivered" || mail.boundRunId !== null || agent.refusals > 0) continue;
+      if (waiting === null || mail.state !== "delivered" || mail.boundRunId !== null || agent.refusals > 0)
+        continue;
       const before = picture.memory.mail.get(mail.id);
       if (before !== undefined && before.state !== "accepted") continue;
-      yield broken("MBX-2", `mail ${mail.seq} of ${agent.path} is delivered and mail ${waiting.seq} still waits`);
+      yield broken(
+        "MBX-2",
+        `mail ${mail.seq} of ${agent.path} is delivered and mail ${waiting.seq} still waits`,
+      );
     }
   }
 }
@@ -137,11 +144,20 @@ function* closedBoxes(picture: Picture): Iterable<Violation> {
   for (const [agent, rows] of boxes(picture)) {
     if (agent.state !== "closed") continue;
     const unread = rows.filter((mail) => mail.state === "accepted" && mail.redirectedFrom === null);
-    if (unread.length > 0) yield broken("INT-7", `${agent.path} is closed and has ${unread.length} unread messages`);
+    if (unread.length > 0)
+      yield broken("INT-7", `${agent.path} is closed and has ${unread.length} unread messages`);
   }
 }
 
-export const mailFormulas: readonly Formula[] = [sequence, counters, states, shownOnce, fifo, requests, closedBoxes];
+export const mailFormulas: readonly Formula[] = [
+  sequence,
+  counters,
+  states,
+  shownOnce,
+  fifo,
+  requests,
+  closedBoxes,
+];
 
 function* boxes(picture: Picture): Iterable<readonly [AgentRecord, readonly MailRecord[]]> {
   for (const agent of picture.agents) yield [agent, picture.mailOf.get(agent.threadId) ?? []];

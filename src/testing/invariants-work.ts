@@ -10,12 +10,19 @@ function* endings(picture: Picture): Iterable<Violation> {
     const before = picture.memory.works.get(work.id);
     if (before === work) continue;
     if ((work.state === "ended") !== (work.outcome !== null)) {
-      yield broken("WRK-3", `work ${work.id} is ${work.state} and its outcome is ${work.outcome?.ending ?? "missing"}`);
+      yield broken(
+        "WRK-3",
+        `work ${work.id} is ${work.state} and its outcome is ${work.outcome?.ending ?? "missing"}`,
+      );
     }
     if (before?.state === "ended" && (work.state !== "ended" || !sameOutcome(before, work))) {
-      yield broken("WRK-3", `work ${work.id} had ended ${before.outcome?.ending} and is now ${work.state} ${work.outcome?.ending}`);
+      yield broken(
+        "WRK-3",
+        `work ${work.id} had ended ${before.outcome?.ending} and is now ${work.state} ${work.outcome?.ending}`,
+      );
     }
-    if (work.state === "ended" && work.servedBy !== null) yield broken("WRK-3", `work ${work.id} has ended and is served`);
+    if (work.state === "ended" && work.servedBy !== null)
+      yield broken("WRK-3", `work ${work.id} has ended and is served`);
   }
   for (const id of picture.memory.works.keys()) {
     if (!picture.workOf.has(id)) yield broken("MBX-1", `work ${id} is gone`);
@@ -39,9 +46,12 @@ function* openUnder(picture: Picture): Iterable<Violation> {
   }
   for (const work of picture.works) {
     const under = counted.get(work.id) ?? 0;
-    if (work.openUnder !== under) yield broken("WRK-4", `openUnder of ${name(work)} is ${work.openUnder}, counted ${under}`);
-    if (work.state === "ended" && under > 0) yield broken("WRK-4", `${name(work)} has ended and ${under} works still hold it`);
-    if (work.state === "awaiting_children" && under === 0) yield broken("WRK-4", `${name(work)} awaits nothing`);
+    if (work.openUnder !== under)
+      yield broken("WRK-4", `openUnder of ${name(work)} is ${work.openUnder}, counted ${under}`);
+    if (work.state === "ended" && under > 0)
+      yield broken("WRK-4", `${name(work)} has ended and ${under} works still hold it`);
+    if (work.state === "awaiting_children" && under === 0)
+      yield broken("WRK-4", `${name(work)} awaits nothing`);
   }
 }
 
@@ -63,14 +73,20 @@ function faultOf(picture: Picture, work: WorkRecord): string | null {
   const { view } = picture;
   switch (work.state) {
     case "queued": {
-      const asks = [work.requestMailId, work.retryMailId].map((id) => (id === null ? undefined : view.mail(id)));
-      return asks.some((mail) => mail?.state === "accepted" && mail.trigger) ? null : "no mail will start a run for it";
+      const asks = [work.requestMailId, work.retryMailId].map((id) =>
+        id === null ? undefined : view.mail(id),
+      );
+      return asks.some((mail) => mail?.state === "accepted" && mail.trigger)
+        ? null
+        : "no mail will start a run for it";
     }
     case "running": {
       const run = work.servedBy === null ? undefined : view.run(work.servedBy);
       if (run === undefined) return "no run serves it";
       if (isSettled(run)) return `its run ${run.id} is ${run.status}`;
-      return run.threadId === work.executor && run.serves.includes(work.id) ? null : `its run ${run.id} does not serve it`;
+      return run.threadId === work.executor && run.serves.includes(work.id)
+        ? null
+        : `its run ${run.id} does not serve it`;
     }
     case "awaiting_children":
       return awaitingFault(picture, work);
@@ -112,11 +128,13 @@ function* results(picture: Picture): Iterable<Violation> {
     const sent = mails.get(work.id)?.length ?? 0;
     const moved = transfers.get(`subagent_result ${work.id}`) ?? 0;
     if (sent !== wanted) yield broken("WRK-5", `${name(work)} is ${work.state} and has ${sent} result mails`);
-    if (moved !== wanted) yield broken("WRK-5", `${name(work)} is ${work.state} and has ${moved} result transfers`);
+    if (moved !== wanted)
+      yield broken("WRK-5", `${name(work)} is ${work.state} and has ${moved} result transfers`);
   }
   for (const agent of picture.agents) {
     const spawned = transfers.get(`subagent_spawn ${agent.threadId}`) ?? 0;
-    if (spawned !== (agent.parent === null ? 0 : 1)) yield broken("SPN-2", `${agent.path} has ${spawned} spawn transfers`);
+    if (spawned !== (agent.parent === null ? 0 : 1))
+      yield broken("SPN-2", `${agent.path} has ${spawned} spawn transfers`);
   }
 }
 
@@ -125,7 +143,9 @@ function* pendingResults(picture: Picture): Iterable<Violation> {
   for (const work of picture.works) {
     if (!work.resultPending) continue;
     const carried = picture.agents.some((agent) =>
-      picture.mailOf.get(agent.threadId)?.some((mail) => mail.resultOf === work.id && mail.state === "accepted"),
+      picture.mailOf
+        .get(agent.threadId)
+        ?.some((mail) => mail.resultOf === work.id && mail.state === "accepted"),
     );
     if (!carried) yield broken("WRK-4", `the result of ${name(work)} is pending and no mail carries it`);
   }

@@ -75,24 +75,40 @@ export class Actors {
   #try(doing: Promise<unknown>): void {
     doing.catch((error: unknown) => {
       if (CoppiceError.is(error) && error.family !== "invariant") return;
-      this.#world.fail(`ERR-1 an outside call failed: ${error instanceof Error ? error.stack : String(error)}`);
+      this.#world.fail(
+        `ERR-1 an outside call failed: ${error instanceof Error ? error.stack : String(error)}`,
+      );
     });
   }
 
   async #user(owner: Owner): Promise<unknown> {
     const d = this.#dice;
     const tree = owner.handle!;
-    const kind = d.weighted({ root: 30, child: 10, tell: 10, spawn: 8, interrupt: 14, close: 5, answer: 10, unload: 10, list: 2 });
+    const kind = d.weighted({
+      root: 30,
+      child: 10,
+      tell: 10,
+      spawn: 8,
+      interrupt: 14,
+      close: 5,
+      answer: 10,
+      unload: 10,
+      list: 2,
+    });
     const path = d.chance(0.6) ? d.pick(this.#busyPaths()) : d.pick(this.#paths());
     const onBusy = d.pick(["steer", "queue", "reject"] as const);
     const keyed = d.chance(0.2) ? { key: `key ${d.below(4)}` } : {};
-    const interrupting = { cascade: d.pick(["none", "subtree"] as const), pending: d.pick(["keep", "cancel"] as const) };
+    const interrupting = {
+      cascade: d.pick(["none", "subtree"] as const),
+      pending: d.pick(["keep", "cancel"] as const),
+    };
     const politely = d.chance(0.3);
     const name = d.pick(NAMES);
     if (kind === "root") return tree.root.send("a question", { onBusy, ...keyed });
     if (kind === "answer") return this.#answer(owner);
     if (kind === "list") return tree.list({});
-    if (kind === "unload") return void tree.control.tree.residency.makeRoom(tree.control.tree.residency.limit);
+    if (kind === "unload")
+      return void tree.control.tree.residency.makeRoom(tree.control.tree.residency.limit);
     const agent = await tree.agent(path);
     switch (kind) {
       case "child":
@@ -151,7 +167,16 @@ export class Actors {
       request: open.length === 0 ? "req_none" : d.pick(open).id,
       answer: "yes",
     };
-    await world.store.command({ id: this.#ids.mint("cmd"), treeId, verb, arguments: asked, state: "pending", answer: null, createdAt: now, doneAt: null });
+    await world.store.command({
+      id: this.#ids.mint("cmd"),
+      treeId,
+      verb,
+      arguments: asked,
+      state: "pending",
+      answer: null,
+      createdAt: now,
+      doneAt: null,
+    });
   }
 
   #fate(): void {
@@ -182,7 +207,9 @@ export class Actors {
   #busyPaths(): readonly string[] {
     let paths: readonly string[] = [];
     void this.#world.store.read((view) => {
-      const busy = this.#agents().filter((agent) => agent.currentRun !== null || view.openWorksOf(agent.threadId).length > 0);
+      const busy = this.#agents().filter(
+        (agent) => agent.currentRun !== null || view.openWorksOf(agent.threadId).length > 0,
+      );
       paths = busy.map((agent) => agent.path);
     });
     return paths.length === 0 ? ["/root"] : paths;
@@ -197,7 +224,8 @@ export class Actors {
     // A read of our stores runs before it returns.
     void this.#world.store.read((view) => {
       rows = view.agents(this.#world.treeId!, "/root", { limit: 1000 }).rows;
-      if (rows.length === 0) rows = view.agents(this.#world.treeId!, "/root", { limit: 1000, closed: true }).rows;
+      if (rows.length === 0)
+        rows = view.agents(this.#world.treeId!, "/root", { limit: 1000, closed: true }).rows;
     });
     return rows;
   }

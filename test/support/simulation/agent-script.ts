@@ -86,7 +86,12 @@ export function agentScript(behaviour: Behaviour): StepFunction {
       case "ask":
         return d.chance(0.5) ? ask("which?") : together(approve("may I?"), waiting(d, context));
       case "slow":
-        return together(think("hm"), pause(d.below(3000)), say("late"), ...(d.chance(0.5) ? [sending(d, context)] : []));
+        return together(
+          think("hm"),
+          pause(d.below(3000)),
+          say("late"),
+          ...(d.chance(0.5) ? [sending(d, context)] : []),
+        );
       case "broken":
         return call(d.pick(["no_such_tool", "spawn_agent", "wait_agent"]), { nonsense: 1 });
     }
@@ -101,7 +106,10 @@ function failing(d: Dice): ScriptedStep {
 }
 
 function spawning(d: Dice): ScriptedStep {
-  return spawn(d.pick(NAMES), "do it", { fork_turns: d.pick(["none", "none", "all", "1"]), ...resultOptions(d) });
+  return spawn(d.pick(NAMES), "do it", {
+    fork_turns: d.pick(["none", "none", "all", "1"]),
+    ...resultOptions(d),
+  });
 }
 
 function resultOptions(d: Dice): JsonObject {
@@ -131,9 +139,15 @@ function waiting(d: Dice, context: ScriptContext): ScriptedStep {
   if (d.chance(0.3)) return wait(timeout);
   const works = worksIn(context);
   if (d.chance(0.3) && works.length > 0) {
-    return wait({ works: [d.pick(works), ...(d.chance(0.5) ? [d.pick(works)] : [])], mode: d.pick(["any", "all"]), ...timeout });
+    return wait({
+      works: [d.pick(works), ...(d.chance(0.5) ? [d.pick(works)] : [])],
+      mode: d.pick(["any", "all"]),
+      ...timeout,
+    });
   }
-  const targets = d.chance(0.6) ? [child(d, context)] : [child(d, context), d.chance(0.5) ? child(d, context) : target(d, context)];
+  const targets = d.chance(0.6)
+    ? [child(d, context)]
+    : [child(d, context), d.chance(0.5) ? child(d, context) : target(d, context)];
   return wait({ targets, mode: d.pick(["any", "all"]), ...timeout });
 }
 

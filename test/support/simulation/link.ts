@@ -50,7 +50,8 @@ export function link({ process, store, fault, crash, committed, late }: LinkOpti
   function commit<T>(lease: Parameters<Store["commit"]>[0], plan: (tx: StoreTx) => T): Promise<T> {
     const drawn = fault();
     return through(async () => {
-      if (drawn === "busy") throw new TransientError("STORE_BUSY", "The store is locked; this was drawn. Try again.");
+      if (drawn === "busy")
+        throw new TransientError("STORE_BUSY", "The store is locked; this was drawn. Try again.");
       if (drawn === "io") throw new TransientError("STORE_IO", "The disk failed; this was drawn.");
       if (drawn === "crash_before") {
         crash();

@@ -5,10 +5,11 @@
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
 import type { StoreView } from "../../../src/store/port.ts";
 import { createMemoryStore } from "../../../src/store/memory.ts";
-import { seededScheduler, type SeededScheduler } from "../../../src/testing/scheduler.ts";
+import { seededScheduler } from "../../../src/testing/scheduler.ts";
 import { Actors } from "./actors.ts";
+import { describeMemory, withoutTrace } from "./describe.ts";
 import { dice } from "./randomness.ts";
-import { type Faults, World } from "./world.ts";
+import { type Faults, type Owner, World } from "./world.ts";
 
 export interface Scenario {
   readonly seed: number;
@@ -75,8 +76,6 @@ const TINY: LimitsInput = { ...LIMITS, running: 1, residents: 2, mailboxMessages
 /** Virtual time in which everything must have come to rest once nobody disturbs it any more. */
 const REST_MS = 30 * 60_000;
 const MOST_STEPS = 60_000;
-/** Events of the log that a failure shows. */
-const TAIL = Number(process.env["COPPICE_TAIL"] ?? 60);
 
 export async function simulate(scenario: Scenario, replay?: readonly number[]): Promise<Life> {
   const { seed, earlyTimers } = scenario;
@@ -85,7 +84,12 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
   const world = new World({
     scheduler,
     store,
-    behaviour: { seed, lastStep: scenario.lastStep, failures: scenario.failures, questions: scenario.questions },
+    behaviour: {
+      seed,
+      lastStep: scenario.lastStep,
+      failures: scenario.failures,
+      questions: scenario.questions,
+    },
     limits: scenario.tiny ? TINY : LIMITS,
     faults: scenario.faults,
     onLostRun: scenario.onLostRun,
@@ -95,7 +99,10 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
   } catch (error) {
     world.fail(error instanceof Error ? (error.stack ?? error.message) : String(error));
   }
-  const tail = world.broken === null ? "" : await tailOf(world, scheduler);
+  const tail =
+    world.broken === null
+      ? ""
+      : [world.tail, describeMemory(world), withoutTrace(scheduler.dump())].join("\n");
   return {
     scenario,
     trace: scheduler.trace(),
@@ -108,7 +115,7 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
 
 async function live(world: World, scenario: Scenario): Promise<void> {
   const { scheduler } = world;
-  await scheduler.complete(world.start());
+  await scheduler.complete(world.start().opened);
   const actors = new Actors(world, scenario);
   actors.begin();
   const keeper = new Keeper(world);
@@ -145,41 +152,35 @@ async function live(world: World, scenario: Scenario): Promise<void> {
 /** Opens the tree again when nobody holds it, and once more for as long as that is refused. */
 class Keeper {
   readonly #world: World;
-  busy = false;
+  /** The process that is opening the tree. */
+  #opening: Owner | null = null;
+  #resting = false;
 
   constructor(world: World) {
     this.#world = world;
   }
 
-  look(): void {
-    if (this.busy || this.#world.owner !== null) return;
-    this.busy = true;
-    const done = (): void => {
-      this.busy = false;
-    };
-    // The process may be killed while it opens; its promise is then never settled.
-    const opening = this.#world.start();
-    opening.then(done, () => {
-      this.#world.owners.at(-1)?.process.kill();
-      this.#world.scheduler.process("outside").clock.setTimer(500, done);
-    });
-    this.#watch(opening);
+  get busy(): boolean {
+    return this.#opening !== null || this.#resting;
   }
 
-  #watch(opening: Promise<unknown>): void {
-    const outside = this.#world.scheduler.process("outside");
-    let open = true;
-    const settled = (): void => {
-      open = false;
-    };
-    opening.then(settled, settled);
-    const look = (): void => {
-      if (!open) return;
-      const last = this.#world.owners.at(-1);
-      if (last?.process.state() === "killed") this.busy = false;
-      else outside.clock.setTimer(300, look);
-    };
-    outside.clock.setTimer(300, look);
+  look(): void {
+    if (this.#opening?.process.state() === "killed") this.#opening = null;
+    if (this.busy || this.#world.owner !== null) return;
+    this.#opening = this.#world.start();
+    void this.#follow(this.#opening);
+  }
+
+  async #follow(owner: Owner): Promise<void> {
+    try {
+      await owner.opened;
+    } catch {
+      // Refused while another's lease lives, or by a fault: it ends, and the next one tries after a while.
+      owner.process.kill();
+      this.#resting = true;
+      this.#world.scheduler.process("outside").clock.setTimer(500, () => (this.#resting = false));
+    }
+    if (this.#opening === owner) this.#opening = null;
   }
 }
 
@@ -223,44 +224,12 @@ function judgeRest(world: World): void {
     "grants without a run": tree.granted.size,
     "slots without a session": tree.residency.count - tree.sessions.size,
   };
-  for (const [what, count] of Object.entries(held)) if (count !== 0) world.fail(`EXE-4 at rest: ${what} is ${count}`);
+  for (const [what, count] of Object.entries(held))
+    if (count !== 0) world.fail(`EXE-4 at rest: ${what} is ${count}`);
   for (const [, session] of tree.sessions) {
-    if (session.lifecycle.state !== "idle") world.fail(`LST-1 at rest ${session.agent.path} is ${session.lifecycle.state}`);
-    if (session.run !== null || session.drive !== null) world.fail(`LST-1 at rest ${session.agent.path} still has a run in memory`);
+    if (session.lifecycle.state !== "idle")
+      world.fail(`LST-1 at rest ${session.agent.path} is ${session.lifecycle.state}`);
+    if (session.run !== null || session.drive !== null)
+      world.fail(`LST-1 at rest ${session.agent.path} still has a run in memory`);
   }
-}
-
-async function tailOf(world: World, scheduler: SeededScheduler): Promise<string> {
-  const lines: string[] = [];
-  void world.store.read((view) => {
-    if (world.treeId === null) return;
-    const last = view.lastEvent(world.treeId);
-    for (const event of view.events(world.treeId, Math.max(0, last - TAIL), TAIL)) {
-      lines.push(
-        [event.seq, event.type, event.path, event.runId?.slice(0, 9), event.workId?.slice(0, 9), JSON.stringify(event.data).slice(0, 200)]
-          .filter((part) => part !== null && part !== undefined)
-          .join(" "),
-      );
-    }
-    for (const agent of view.agents(world.treeId, "/root", { limit: 100, closed: true }).rows) {
-      const run = agent.currentRun === null ? null : view.run(agent.currentRun);
-      const box = view.mailbox(agent.threadId);
-      lines.push(
-        `${agent.path} ${agent.state}, run ${run?.id.slice(0, 9) ?? "none"} ${run?.status ?? ""}, unread ${box.unread}, triggers ${box.triggers}, ` +
-          `works ${view.openWorksOf(agent.threadId).map((work) => `${work.id.slice(0, 9)} ${work.state}`).join(", ")}`,
-      );
-    }
-  });
-  const tree = world.owner?.handle?.control.tree;
-  if (tree !== undefined) {
-    const { permits, residency, lane, starting, granted, sessions, runs } = tree;
-    lines.push(
-      `memory: permits ${permits.inUse} of ${permits.limit}, residents ${residency.count} of ${residency.limit} (${residency.unloading} unloading), ` +
-        `queue ${lane.size}, starting ${[...starting].join()}, granted ${granted.size}, runs ${runs.size}`,
-    );
-    for (const { agent, lifecycle, run, drive } of sessions.values()) {
-      lines.push(`session ${agent.path} ${lifecycle.state}, run ${run?.id ?? "none"}, ${drive === null ? "not driven" : "driven"}`);
-    }
-  }
-  return [...lines, ...scheduler.dump().split("\n").filter((line) => !line.startsWith("trace"))].join("\n");
 }

@@ -8,7 +8,7 @@ import { seededRandom } from "../../../src/platform/ids.ts";
 import type { TreeId } from "../../../src/protocol/ids.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
 import { scripted } from "../../../src/providers/scripted/provider.ts";
-import { createRuntime, type Runtime } from "../../../src/runtime/create-runtime.ts";
+import { createRuntime } from "../../../src/runtime/create-runtime.ts";
 import type { TreeHandle } from "../../../src/runtime/tree-handle.ts";
 import type { Store, StoreView } from "../../../src/store/port.ts";
 import { invariants, type Invariants } from "../../../src/testing/invariants.ts";
@@ -17,6 +17,7 @@ import type { SimulatedProcess } from "../../../src/testing/scheduler-process.ts
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { type Behaviour, agentScript } from "./agent-script.ts";
 import { link, type LinkFault } from "./link.ts";
+import { describeStore } from "./describe.ts";
 import { dice, type Dice } from "./randomness.ts";
 
 export interface Faults {
@@ -40,7 +41,8 @@ export interface WorldOptions {
 export interface Owner {
   readonly pid: number;
   readonly process: SimulatedProcess;
-  readonly runtime: Runtime;
+  /** Settles when the tree is open here, or was refused; never when the process is killed before. */
+  readonly opened: Promise<void>;
   handle: TreeHandle | null;
 }
 
@@ -64,6 +66,8 @@ export class World {
   /** No more faults: everything is to come to rest. */
   calm = false;
   commits = 0;
+  /** The end of the event log and the agents, at the moment of the fault. */
+  tail = "";
 
   constructor(options: WorldOptions) {
     this.options = options;
@@ -82,17 +86,34 @@ export class World {
 
   /** The process that holds the tree now and can be asked. */
   get owner(): Owner | null {
-    return this.owners.findLast(({ process, handle }) => process.state() === "running" && handle?.owned === true) ?? null;
+    return (
+      this.owners.findLast(
+        ({ process, handle }) => process.state() === "running" && handle?.owned === true,
+      ) ?? null
+    );
   }
 
-  fail(text: string): void {
-    this.#broken ??= new Broken(text);
+  /** Keeps the first fault, and how the store looked then. */
+  fail(text: string, seen?: StoreView): void {
+    if (this.#broken !== null) return;
+    this.#broken = new Broken(text);
+    if (seen !== undefined) this.tail = describeStore(seen, this.#treeId);
+    else void this.store.read((view) => (this.tail = describeStore(view, this.#treeId)));
   }
 
-  /** Another process; it opens the tree when it can. */
-  async start(): Promise<Owner> {
+  /** Another process, which opens the tree, or makes it. */
+  start(): Owner {
     const pid = this.owners.length + 1;
     const process = this.scheduler.process(`process ${pid}`);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const owner: Owner = { pid, process, opened: promise, handle: null };
+    this.owners.push(owner);
+    this.#open(owner).then(resolve, reject);
+    return owner;
+  }
+
+  async #open(owner: Owner): Promise<void> {
+    const { process, pid } = owner;
     const { behaviour, limits, faults, onLostRun } = this.options;
     const provider = process.wrapProvider(
       scripted({ "*": agentScript(behaviour) }, { clock: process.clock, recorded: 0 }),
@@ -123,14 +144,10 @@ export class World {
       identity: { host: "simulation", bootId: "boot", pid, startedAt: "1" },
       provenDead: (other) => this.owners.find((one) => one.pid === other.pid)?.process.state() === "killed",
     });
-    const owner: Owner = { pid, process, runtime, handle: null };
-    this.owners.push(owner);
-    owner.handle = await runtime.openTree(this.#treeId === null ? { onLostRun } : { id: this.#treeId });
-    if (this.#treeId === null) {
-      this.#treeId = owner.handle.id;
-      this.#invariants = invariants(this.#treeId);
-    }
-    return owner;
+    const handle = await runtime.openTree(this.#treeId === null ? { onLostRun } : { id: this.#treeId });
+    owner.handle = handle;
+    this.#treeId ??= handle.id;
+    this.#invariants ??= invariants(handle.id);
   }
 
   /** Looks at the store, inside a commit or after a send. */
@@ -139,7 +156,10 @@ export class World {
     if (this.#invariants === null || this.#broken !== null) return;
     const [first, ...others] = this.#invariants.check(view);
     if (first === undefined) return;
-    this.fail([first, ...others.slice(0, 5)].map(({ contract, text }) => `${contract} ${text}`).join("\n"));
+    this.fail(
+      [first, ...others.slice(0, 5)].map(({ contract, text }) => `${contract} ${text}`).join("\n"),
+      view,
+    );
   }
 
   /** What memory says of itself must fit, at any time. */
@@ -160,7 +180,8 @@ export class World {
     const { faults } = this.options;
     if (this.calm || this.#treeId === null) return "none";
     if (faults.refuse > 0 && this.#dice.chance(faults.refuse)) return this.#dice.pick(["busy", "io"]);
-    if (faults.crash > 0 && this.#dice.chance(faults.crash)) return this.#dice.pick(["crash_before", "crash_after"]);
+    if (faults.crash > 0 && this.#dice.chance(faults.crash))
+      return this.#dice.pick(["crash_before", "crash_after"]);
     return "none";
   }
 
@@ -169,7 +190,7 @@ export class World {
     const look = (fields: object, message = ""): void => {
       const error = (fields as { readonly err?: unknown }).err;
       if (error === undefined || (error instanceof Error && ANSWERS.includes(error.name))) return;
-      this.fail(`ERR-1 ${message}: ${error instanceof Error ? error.stack : String(error)}`);
+      this.fail(`ERR-1 ${message}: ${error instanceof Error ? error.stack : JSON.stringify(error)}`);
     };
     const logger: Logger = { debug: look, info: look, warn: look, error: look, child: () => logger };
     return logger;
