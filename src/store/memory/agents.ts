@@ -1,4 +1,4 @@
-/** Trees and agents in memory. Paths of a tree are kept sorted, rebuilt when an agent was added. */
+/** Trees and agents in memory. Paths of a tree are kept sorted, so that a subtree is one range of them. */
 import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
 import { InvariantError } from "../../protocol/errors.ts";
@@ -17,21 +17,35 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
   const byTree = agents.index((agent) => agent.treeId);
   const byToken = agents.index((agent) => agent.tokenDigest);
   const byParent = agents.index((agent) => agent.parent);
-  const sorted = new Map<TreeId, readonly AgentPath[]>();
+  const sorted = new Map<TreeId, AgentPath[]>();
+  const fresh = new Map<TreeId, AgentPath[]>();
   const usage = new UsageCache();
 
   const agentAt = (tree: TreeId, path: AgentPath): AgentRecord | undefined =>
-    byPlace.get(placeOf(tree, path))[0];
+    byPlace.first(placeOf(tree, path));
 
-  /** Below `under`, sorted by path. */
-  function within(tree: TreeId, under: AgentPath): AgentRecord[] {
-    let paths = sorted.get(tree);
-    if (paths === undefined) {
-      paths = byTree.get(tree).map(({ path }) => path);
-      paths = [...paths].sort();
-      sorted.set(tree, paths);
+  /** All paths of a tree, sorted; what was added since somebody asked is sorted in. */
+  function pathsOf(tree: TreeId): readonly AgentPath[] {
+    const known = sorted.get(tree);
+    const added = fresh.get(tree);
+    if (known !== undefined && added === undefined) return known;
+    const paths = known === undefined ? byTree.get(tree).map(({ path }) => path) : known.concat(added!);
+    fresh.delete(tree);
+    // In the second case two runs of which the first is sorted, which is soon done.
+    sorted.set(tree, paths.sort());
+    return paths;
+  }
+
+  /** Below `under` and behind `after`, sorted by path. */
+  function* within(tree: TreeId, under: AgentPath, after: string | null = null): Generator<AgentRecord> {
+    const paths = pathsOf(tree);
+    const from = after === null || after < under ? under : after;
+    for (let at = firstFrom(paths, from); at < paths.length; at += 1) {
+      const path = paths[at]!;
+      if (path === after) continue;
+      if (!isWithin(path, under)) return;
+      yield agentAt(tree, path)!;
     }
-    return paths.filter((path) => isWithin(path, under)).map((path) => agentAt(tree, path)!);
   }
 
   return {
@@ -39,12 +53,15 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
     trees: (page) => pageOf(trees.all().reverse(), page, ({ treeId }) => treeId),
     agent: (id) => agents.get(id),
     agentAt,
-    agentByToken: (digest) => byToken.get(digest)[0],
+    agentByToken: (digest) => byToken.first(digest),
     agents(tree, under, page) {
-      const rows = within(tree, under).filter(({ state }) => page.closed === true || state === "open");
-      const after = page.after ?? null;
-      const rest = after === null ? rows : rows.filter(({ path }) => path > after);
-      return pageOf(rest, { limit: page.limit }, ({ path }) => path);
+      const rows: AgentRecord[] = [];
+      for (const agent of within(tree, under, page.after ?? null)) {
+        if (page.closed !== true && agent.state !== "open") continue;
+        if (rows.length === page.limit) return { rows, next: rows.at(-1)?.path ?? null };
+        rows.push(agent);
+      }
+      return { rows, next: null };
     },
     childrenOf: (id, page) => pageOf(byParent.get(id), page, ({ threadId }) => threadId),
     usageUnder: (tree, under) =>
@@ -59,11 +76,28 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
       }
       const before = agents.put(record);
       if (before === undefined) {
-        sorted.delete(record.treeId);
-        journal.record(() => sorted.delete(record.treeId));
+        const added = fresh.get(record.treeId);
+        if (added !== undefined) added.push(record.path);
+        else if (sorted.has(record.treeId)) fresh.set(record.treeId, [record.path]);
+        journal.record(() => {
+          sorted.delete(record.treeId);
+          fresh.delete(record.treeId);
+        });
       }
       if (before?.usage !== record.usage) journal.record(() => usage.clear());
       usage.follow(before, record);
     },
   };
+}
+
+/** Where the first path at or behind `path` stands. `/` sorts before all that a name is made of. */
+function firstFrom(paths: readonly AgentPath[], path: string): number {
+  let low = 0;
+  let high = paths.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (paths[middle]! < path) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

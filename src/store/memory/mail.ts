@@ -42,22 +42,27 @@ export function mailRows(
   const counters = (id: ThreadId): Counters => boxes.get(id) ?? emptyCounters(id);
   const known = (draft: MailDraft): MailRecord | undefined => {
     const key = authorKey(draft);
-    return mail.get(draft.id) ?? (key === null ? undefined : byKey.get(key)[0]);
+    return mail.get(draft.id) ?? (key === null ? undefined : byKey.first(key));
   };
 
   const rows: MailRows = {
     counters,
     knownMail: known,
-    mailbox: (id) => ({ ...counters(id), oldestUnreadAt: unreadOf.get(id)[0]?.createdAt ?? null }),
+    mailbox: (id) => ({ ...counters(id), oldestUnreadAt: unreadOf.first(id)?.createdAt ?? null }),
     mail(id) {
       const one = mail.get(id);
       return one !== undefined && isReadable(one) ? one : undefined;
     },
-    unread: (id, { afterSeq = 0, limit }) =>
-      unreadOf
-        .get(id)
-        .filter((one) => one.seq > afterSeq && isReadable(one))
-        .slice(0, limit),
+    unread(id, { afterSeq = 0, limit }) {
+      const found: MailRecord[] = [];
+      if (limit <= 0) return found;
+      for (const one of unreadOf.each(id)) {
+        if (one.seq <= afterSeq || !isReadable(one)) continue;
+        found.push(one);
+        if (found.length >= limit) break;
+      }
+      return found;
+    },
     mailOfRun: (id, state) => byRun.get(id).filter((one) => one.state === state && isReadable(one)),
     mailOf: (id, page) => {
       const after = Number(page.after ?? 0);

@@ -67,13 +67,21 @@ export class Table<R extends object> {
   #replace(id: string, from: Row<R> | undefined, to: Row<R> | undefined): void {
     if (to === undefined) this.#rows.delete(id);
     else this.#rows.set(id, to);
-    for (const index of this.#indexes) index.move(id, from?.record, to?.record);
+    for (const index of this.#indexes) index.move(id, from?.record, to?.record, (to ?? from)!.place);
   }
 }
 
-/** Most keys have one record, whose id then stands alone. */
-type Ids = string | Set<string>;
+/** The ids of a key that has several, in the order of their rows' places as long as `ordered` says so. */
+interface Several {
+  ids: Set<string>;
+  last: number;
+  ordered: boolean;
+}
 
+/** Most keys have one record, whose id then stands alone. */
+type Ids = string | Several;
+
+/** Lists are in the order of their rows' first insert, however their records moved between keys since. */
 export class Index<R> {
   readonly #rows: ReadonlyMap<string, Row<R>>;
   readonly #keysOf: KeysOf<R>;
@@ -84,37 +92,62 @@ export class Index<R> {
     this.#keysOf = keysOf;
   }
 
-  /** In the order of their first insert. */
   get(key: string): R[] {
-    const ids = this.#ids.get(key);
-    if (ids === undefined) return [];
-    if (typeof ids === "string") return [this.#rows.get(ids)!.record];
-    return inOrder(Array.from(ids, (id) => this.#rows.get(id)!));
+    return Array.from(this.#idsOf(key), (id) => this.#rows.get(id)!.record);
+  }
+
+  first(key: string): R | undefined {
+    for (const id of this.#idsOf(key)) return this.#rows.get(id)!.record;
+    return undefined;
+  }
+
+  /** The same list without making one, for whoever stops early. It may not change meanwhile. */
+  *each(key: string): Generator<R> {
+    for (const id of this.#idsOf(key)) yield this.#rows.get(id)!.record;
   }
 
   keys(): Iterable<string> {
     return this.#ids.keys();
   }
 
-  move(id: string, before: R | undefined, after: R | undefined): void {
+  move(id: string, before: R | undefined, after: R | undefined, place: number): void {
     const from = before === undefined ? null : this.#keysOf(before);
     const to = after === undefined ? null : this.#keysOf(after);
     if (from === to) return;
     for (const key of keyList(from)) this.#remove(key, id);
-    for (const key of keyList(to)) this.#add(key, id);
+    for (const key of keyList(to)) this.#add(key, id, place);
   }
 
-  #add(key: string, id: string): void {
+  #idsOf(key: string): Iterable<string> {
     const ids = this.#ids.get(key);
-    if (ids === undefined) this.#ids.set(key, id);
-    else if (typeof ids === "string") this.#ids.set(key, new Set([ids, id]));
-    else ids.add(id);
+    if (ids === undefined) return [];
+    if (typeof ids === "string") return [ids];
+    if (!ids.ordered) {
+      ids.ids = new Set([...ids.ids].sort((a, b) => this.#rows.get(a)!.place - this.#rows.get(b)!.place));
+      ids.ordered = true;
+    }
+    return ids.ids;
+  }
+
+  #add(key: string, id: string, place: number): void {
+    const ids = this.#ids.get(key);
+    if (ids === undefined) {
+      this.#ids.set(key, id);
+    } else if (typeof ids === "string") {
+      const other = this.#rows.get(ids)!.place;
+      this.#ids.set(key, { ids: new Set([ids, id]), last: Math.max(place, other), ordered: place > other });
+    } else {
+      // A record that came back to a key stands at its end and not in its place.
+      if (place < ids.last) ids.ordered = false;
+      else ids.last = place;
+      ids.ids.add(id);
+    }
   }
 
   #remove(key: string, id: string): void {
     const ids = this.#ids.get(key);
-    if (typeof ids === "string" || ids?.size === 1) this.#ids.delete(key);
-    else ids?.delete(id);
+    if (typeof ids === "string" || ids?.ids.size === 1) this.#ids.delete(key);
+    else ids?.ids.delete(id);
   }
 }
 
