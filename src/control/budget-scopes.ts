@@ -65,8 +65,10 @@ export function scopesOf(
   for (let at: AgentRecord | undefined = agent; at !== undefined;) {
     const { path } = at;
     for (const budget of BUDGETS) {
-      const { limit, spent } = budgetOf(view, tree, at, budget);
+      const limit = limitOf(tree, at, budget);
+      // A sum for each agent without a budget would be remembered, and followed, for nothing.
       if (limit === null) continue;
+      const spent = spentOn(view, tree, at, budget);
       scopes.push({ path, budget, limit, spent, reserved: reserved.reserved(path, budget) });
     }
     at = at.parent === null ? undefined : view.agent(at.parent);
@@ -83,12 +85,19 @@ export function budgetOf(
   agent: AgentRecord,
   budget: BudgetKind,
 ): { readonly limit: number | null; readonly spent: number } {
+  return { limit: limitOf(tree, agent, budget), spent: spentOn(view, tree, agent, budget) };
+}
+
+function limitOf(tree: TreeRecord, agent: AgentRecord, budget: BudgetKind): number | null {
   const own = agent.config.budgets[AGENT_KEYS[budget]] ?? null;
   const ofTree = agent.parent === null ? tree.limits[TREE_KEYS[budget]] : null;
-  const limit = own === null ? ofTree : ofTree === null ? own : Math.min(own, ofTree);
-  if (budget === "wallClock") return { limit, spent: view.now() - agent.createdAt };
+  return own === null ? ofTree : ofTree === null ? own : Math.min(own, ofTree);
+}
+
+function spentOn(view: StoreView, tree: TreeRecord, agent: AgentRecord, budget: BudgetKind): number {
+  if (budget === "wallClock") return view.now() - agent.createdAt;
   const usage = view.usageUnder(tree.treeId, agent.path);
-  return { limit, spent: budget === "tokens" ? totalTokens(usage) : usage.pricedCost };
+  return budget === "tokens" ? totalTokens(usage) : usage.pricedCost;
 }
 
 /** The names of the budgets in an agent's configuration. */

@@ -21,25 +21,24 @@ export function exhaust(
   const path = scope.path as AgentPath;
   const tree = tx.tree();
   const known = tree.exhausted.some((entry) => entry.path === path && entry.budget === scope.budget);
-  if (!known) tx.putTree({ exhausted: [...tree.exhausted, { path, budget: scope.budget }] });
   const top = tx.store.agentAt(tx.treeId, path);
   if (top === undefined) return;
-  tx.emit("budget.spent", top, {}, { budget: scope.budget });
+  if (!known) {
+    tx.putTree({ exhausted: [...tree.exhausted, { path, budget: scope.budget }] });
+    tx.emit("budget.spent", top, {}, { budget: scope.budget });
+  }
+  const error = {
+    code: "BUDGET_EXHAUSTED",
+    message: `the ${scope.budget} budget of ${path} is spent`,
+    status: null,
+  };
   for (const target of subtree(tx, top)) {
     const running = tx.agent(target.threadId);
     const run = running.currentRun === null ? undefined : tx.store.run(running.currentRun);
-    if (run !== undefined) stopRun(tx, running, run, "budget_exhausted", partial(running.threadId), path);
+    if (run !== undefined)
+      stopRun(tx, running, run, "budget_exhausted", partial(running.threadId), path, error);
     for (const work of tx.store.openWorksOf(target.threadId)) {
-      endWork(tx, work.id, {
-        ending: "budget_exhausted",
-        text: "",
-        error: {
-          code: "BUDGET_EXHAUSTED",
-          message: `the ${scope.budget} budget of ${path} is spent`,
-          status: null,
-        },
-        quiet: path,
-      });
+      endWork(tx, work.id, { ending: "budget_exhausted", text: "", error, quiet: path });
     }
     tx.effects.wake.delete(target.threadId);
   }

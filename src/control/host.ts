@@ -9,6 +9,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import type { Json } from "../protocol/json.ts";
 import { authorName } from "./delivery.ts";
+import { figures } from "./figures.ts";
 import { acknowledgeMail } from "./runs.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -41,7 +42,7 @@ export function handOut(tx: Transaction, agent: AgentRecord): HostMail {
   for (const mail of unread.slice(0, MESSAGES)) {
     bytes += mail.content.bytes;
     if (messages.length > 0 && bytes > BYTES) break;
-    messages.push(hostMessage(mail));
+    messages.push(hostMessage(tx, mail));
     tx.store.putMail({ ...mail, handedOut: mail.handedOut + 1 });
     last = mail;
   }
@@ -52,7 +53,8 @@ export function handOut(tx: Transaction, agent: AgentRecord): HostMail {
   };
 }
 
-function hostMessage(mail: MailRecord): Json {
+function hostMessage(tx: Transaction, mail: MailRecord): Json {
+  const outcome = mail.resultOf === null ? null : (tx.store.work(mail.resultOf)?.outcome ?? null);
   return {
     message_id: mail.id,
     type: mail.kind,
@@ -62,6 +64,7 @@ function hostMessage(mail: MailRecord): Json {
     text: mail.content.text,
     ...(mail.content.artifact === null ? {} : { artifact: mail.content.artifact.id }),
     authority: mail.authority,
+    ...(outcome === null || !tx.profile.boundedResults ? {} : { usage: figures(outcome.usage) }),
     ...(mail.handedOut > 0 ? { repeated: true } : {}),
   };
 }

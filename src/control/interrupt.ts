@@ -106,10 +106,7 @@ function endQueued(tx: Transaction, agent: AgentRecord, queued: boolean): void {
 const STOPS = {
   interrupted: { status: "interrupted" },
   closed: { status: "cancelled" },
-  budget_exhausted: {
-    status: "failed",
-    error: { code: "BUDGET_EXHAUSTED", message: "the budget is spent", status: null },
-  },
+  budget_exhausted: { status: "failed" },
   time_limit: {
     status: "failed",
     error: { code: "LIMIT_REACHED", message: "the time allowed for a run is used up", status: null },
@@ -127,11 +124,13 @@ export function stopRun(
   why: keyof typeof STOPS,
   partial: string,
   quiet: Quiet = false,
+  error?: NonNullable<RunRecord["error"]>,
 ): void {
   if (run.acceptedAt !== null) appendItems(tx, agent, run, closingItems(tx, agent, run, partial, why));
   else if (why === "interrupted" && tx.profile.interruptQueuesTriggers) keepRequests(tx, agent, run);
   settleRun(tx, run.id, {
     ...STOPS[why],
+    ...(error === undefined ? {} : { error }),
     reason: why,
     text: partial || run.text,
     quiet,

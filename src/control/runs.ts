@@ -17,6 +17,7 @@ import { spentScope } from "./limits.ts";
 import { markDelivered } from "./mail-states.ts";
 import { quarantine } from "./quarantine.ts";
 import { must, type Transaction } from "./transaction.ts";
+import type { WorkRecord } from "../protocol/work.ts";
 import { endWork, resultDelivered, serveWork, worksAskedBy } from "./works.ts";
 
 /** Reserves a run for the trigger-turn mail that is pending. Null when there is nothing to do any more. */
@@ -159,15 +160,26 @@ function takeMail(tx: Transaction, run: RunRecord, id: MailId): RunRecord {
   if (mail.workId !== null) consumeTransfer(tx, mail, "subagent_spawn", run.id);
   if (mail.resultOf !== null) {
     const result = resultDelivered(tx, mail.resultOf);
-    next = { ...next, chain: Math.max(next.chain, result.chain - 1) };
     consumeTransfer(tx, mail, "subagent_result", run.id);
+    let serves = false;
     for (const holder of result.holds) {
       const work = must(tx.store.work(holder), "work", holder);
-      if (work.executor === run.threadId && work.state === "awaiting_children")
-        next = serveWork(tx, next, holder);
+      if (work.executor !== run.threadId || work.state === "ended") continue;
+      serves = true;
+      if (work.state === "awaiting_children") next = serveWork(tx, next, holder);
     }
+    next = { ...next, chain: Math.max(next.chain, chainBehind(run, mail, result, serves)) };
   }
   return next;
+}
+
+/**
+ * What a result adds to the chain of causes behind a run (BUD-5). Where a work waits for it, that work is the cause. Else,
+ * when it has woken the run, the result is: or two agents could feed each other for ever.
+ */
+function chainBehind(run: RunRecord, mail: MailRecord, result: WorkRecord, serves: boolean): number {
+  const woke = !serves && run.causes.some((cause) => cause.mailId === mail.id);
+  return woke ? result.chain : result.chain - 1;
 }
 
 function consumeTransfer(

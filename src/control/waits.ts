@@ -12,9 +12,11 @@ import type { MailId, RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts
 import type { Json } from "../protocol/json.ts";
 import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
+import { redactJson } from "../platform/redact.ts";
 import { byteLength, headBytes } from "../platform/text.ts";
 import { storeContent } from "./delivery.ts";
 import { salvageSteps } from "../lineage/salvage.ts";
+import { figures } from "./figures.ts";
 import { currentRun } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { findLoop } from "./wait-cycle.ts";
@@ -168,7 +170,7 @@ function collectJoin(tx: Transaction, wait: WaitRecord): Collected {
       open.push(openLine(tx, work));
     } else if (!known.has(id)) {
       known.add(id);
-      results.push(resultLine(tx, work));
+      results.push(readableBy(tx, wait.threadId, work, resultLine(tx, work)));
       const mailId = bindResult(tx, work, wait);
       if (mailId !== null) mailIds.push(mailId);
     }
@@ -202,9 +204,14 @@ function bindResult(tx: Transaction, work: WorkRecord, wait: WaitRecord): MailId
 }
 
 /** Bounded; what is left out of a text can be read by its reference (MBX-9). */
-export function resultLine(tx: Transaction, work: WorkRecord): Json {
+/** Without secrets where it comes from another provider's agent (SEC-3). */
+function readableBy(tx: Transaction, reader: ThreadId, work: WorkRecord, line: Json): Json {
+  const [from, to] = [work.executor, reader].map((id) => tx.agent(id).config.provider);
+  return from === to ? line : redactJson(line, tx.context.redact);
+}
+
+function resultLine(tx: Transaction, work: WorkRecord): Json {
   const outcome = withArtifact(tx, work);
-  const usage = outcome.usage;
   const bound = tx.limits.resultReservationBytes;
   return {
     work_id: work.id,
@@ -220,12 +227,7 @@ export function resultLine(tx: Transaction, work: WorkRecord): Json {
       : { error: headBytes(`${outcome.error.code}: ${outcome.error.message}`, bound) }),
     ...(outcome.shared ? { shared_run: true } : {}),
     ...(outcome.salvage === null ? {} : { last_steps: [...outcome.salvage.lastSteps] }),
-    usage: {
-      tokens: usage.own.inputTokens + usage.own.outputTokens,
-      subtree_tokens: usage.subtree.inputTokens + usage.subtree.outputTokens,
-      cost: usage.subtree.cost,
-      complete: usage.subtree.complete,
-    },
+    usage: figures(outcome.usage),
   };
 }
 

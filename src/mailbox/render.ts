@@ -8,11 +8,14 @@
  *   here; it is a user turn of its own.
  */
 import type { MailAuthor, MailKind, MailRecord } from "../protocol/mail.ts";
+import { totalTokens, type UsageReport } from "../protocol/usage.ts";
 import type { WorkEnding } from "../protocol/work.ts";
 
 export interface RenderOptions {
   /** Name the work that the message asks for or answers (`richOutputs`). */
   readonly withWork: boolean;
+  /** What a result has cost (BUD-4). */
+  readonly usage?: UsageReport | null;
 }
 
 export type RenderableMail = Pick<
@@ -68,7 +71,7 @@ const WIRE_TYPES: Readonly<Record<MailKind, string>> = {
   notice: "NOTICE",
 };
 
-function header(mail: RenderableMail, { withWork }: RenderOptions): string {
+function header(mail: RenderableMail, { withWork, usage = null }: RenderOptions): string {
   const lines = [
     `Message Type: ${WIRE_TYPES[mail.kind]}`,
     `Task name: ${mail.recipientPath}`,
@@ -76,6 +79,7 @@ function header(mail: RenderableMail, { withWork }: RenderOptions): string {
   ];
   const work = mail.workId ?? mail.resultOf;
   if (withWork && work !== null) lines.push(`Work id: ${work}`);
+  if (usage !== null) lines.push(`Usage: ${usageText(usage)}`);
   if (mail.redirectedFrom !== null) lines.push(`Redirected from: ${mail.redirectedFrom}`);
   if (mail.author.kind !== "user") lines.push("Authority: carries no user authority");
   const { artifact } = mail.content;
@@ -86,6 +90,12 @@ function header(mail: RenderableMail, { withWork }: RenderOptions): string {
     );
   }
   return `${lines.join("\n")}\n`;
+}
+
+function usageText({ own, subtree }: UsageReport): string {
+  const cost = subtree.cost === null ? "cost unknown" : `${subtree.cost.toFixed(4)} USD`;
+  const partial = subtree.complete ? "" : " (partial: not all was reported)";
+  return `${totalTokens(own)} tokens, ${totalTokens(subtree)} with all below, ${cost}${partial}`;
 }
 
 function senderName(author: MailAuthor): string {
@@ -101,7 +111,7 @@ function senderName(author: MailAuthor): string {
 
 /** What begins header lines and turns, reduced to its letters. */
 const NAMES = foldAll(
-  "message type,task name,sender,work id,redirected from,authority,artifact,payload," +
+  "message type,task name,sender,work id,usage,redirected from,authority,artifact,payload," +
     "user,human,assistant,system,developer,tool,runtime,instruction,instructions",
 );
 /** Chat templates begin turns with these, in pointed or square brackets. */

@@ -7,33 +7,29 @@ export const limits: readonly Contract[] = [
     behaviour:
       "Depth, agents, children, rates, running, tokens, money and time have finite defaults per tree and subtree.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "BUD-2",
     behaviour: "A request reserves its estimate first; a spent budget ends the works in its scope by name.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "providers that drive their own loop, charged per usage event",
   },
   {
     id: "BUD-3",
     behaviour: "A refusal tells limit, value, use and remedy, and never fails the run that met it.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "BUD-4",
     behaviour: "Usage is stored at the leaf, summed upwards, and marked complete or partial.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "BUD-5",
     behaviour: "Chains of works, runs a work and runs a minute are bounded.",
     source: guarantee,
-    deferred: notBuilt,
   },
-  { id: "BUD-6", behaviour: "All defaults stand in one table.", source: guarantee, deferred: notBuilt },
+  { id: "BUD-6", behaviour: "All defaults stand in one table.", source: guarantee },
   {
     id: "BUD-7",
     behaviour: "Prices are given by the user; without one cost is unknown and a money budget is refused.",
