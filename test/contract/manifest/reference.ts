@@ -1,5 +1,5 @@
 /** What the reference engine was seen to do, as the `codex` profile keeps it: B1 to B51. */
-import { type Contract, notBuilt, reference } from "./entry.ts";
+import { type Contract, reference } from "./entry.ts";
 
 export const observed: readonly Contract[] = [
   {
@@ -7,243 +7,203 @@ export const observed: readonly Contract[] = [
     behaviour:
       "Spawn, wait, list: a canonical path comes back, the wait tells of activity, the result's mail follows it.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B2",
     behaviour: "Six malformed task names get six different refusals.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B3",
     behaviour: "Names that start with a digit, or are very long, or merely look reserved, are accepted.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B4",
     behaviour: "A second agent of the same path is refused, whether the first is loaded or not.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B5",
     behaviour: "A blank message is refused on spawn, send and follow-up.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B6",
     behaviour: "A field that a tool does not know is refused, and the known ones are listed.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B7",
     behaviour: "A fork count that is a word, zero, negative or not a string is refused.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B8",
     behaviour: "Any spelling of all, and the empty string, forks everything.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B9",
     behaviour: "A fork count takes that many of the latest runs.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B10",
     behaviour: "An unknown model, effort or role is refused with the choices.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B11",
     behaviour: "A full fork takes another model or effort; a model without the tools makes a leaf.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B12",
     behaviour: "Eight malformed or foreign references get their refusals.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B13",
     behaviour: "A bare name means a child of the caller, even if it is the caller's own.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B14",
     behaviour: "A child's message to a running root is in the root's next request.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B15",
     behaviour: "A follow-up to the root is refused and leaves it untouched.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B16",
     behaviour: "A message to oneself arrives in the same run.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B17",
     behaviour: "Queue-only mail and the follow-up after it go into one run, in order.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B18",
     behaviour: "Messages that arrive with the final answer make one further run and one result.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B19",
     behaviour: "A follow-up during a tool joins the run after the tool's output.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B20",
     behaviour: "A wait below the minimum is clamped and says so; the configured default is kept.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B21",
     behaviour: "A wait above the maximum, of the wrong type, or with targets is refused.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B22",
     behaviour: "A steer ends a wait soon, as new input and not as a time-out.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B23",
     behaviour: "A wait returns at once when mail is already there.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B24",
     behaviour: "Two waits over the same message both report activity.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B25",
     behaviour: "An interrupted child keeps history and mail, tells its parent nothing, and resumes in order.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B26",
     behaviour:
       "Root, self and unknown agents cannot be interrupted; idle and unloaded ones answer their status.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B27",
     behaviour: "A process started by an interrupted child lives until the child is unloaded.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B28",
     behaviour: "The spawn over the limit is refused, and takes the place of a finished child later.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B29",
     behaviour: "A follow-up that finds no room is refused and its text is dropped.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B30",
     behaviour: "A message to an unloaded agent is kept while all slots are busy, and delivered in order.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B31",
     behaviour: "An idle child with queued mail gives up its slot to a new one.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B32",
     behaviour: "An interrupted child that was unloaded reloads with history and marker.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B33",
     behaviour: "By default three of five parallel spawns succeed.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B34",
     behaviour: "The two settings of the limit are read with the documented precedence.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B35",
     behaviour:
       "A result that reached an idle root is absent from a turn that answers at once, present in the next.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B36",
     behaviour: "A result that reached an idle root is in the second request of its next turn.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B37",
     behaviour: "A grandchild's result to a finished parent wakes nobody.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B38",
     behaviour: "A sibling's follow-up sends the result to the parent and the activity to the requester.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B39",
     behaviour: "Errors, empty answers, long answers and long errors have their forms of result.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B40",
     behaviour: "A child that failed takes a follow-up and runs.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B41",
@@ -255,7 +215,6 @@ export const observed: readonly Contract[] = [
     id: "B42",
     behaviour: "An interrupted root leaves its children running.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B43",
@@ -280,7 +239,6 @@ export const observed: readonly Contract[] = [
     behaviour:
       "A role sets model, effort, instructions and switches tools off; it cannot touch sandbox, approval or servers.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B47",
@@ -298,13 +256,11 @@ export const observed: readonly Contract[] = [
     id: "B49",
     behaviour: "With the setting on, a message to an idle root starts its turn.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B50",
     behaviour: "A spawn with several faults reports the first in order.",
     source: reference,
-    deferred: notBuilt,
   },
   {
     id: "B51",
