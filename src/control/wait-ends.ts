@@ -62,8 +62,13 @@ export function settledWorks(tx: Transaction, wait: Pick<WaitRecord, "works">): 
   return wait.works.filter((id) => tx.store.work(id)?.state === "ended").length;
 }
 
+/** So many in one commit: thousands that are due at once must not hold up everything else. */
+const DUE_AT_ONCE = 100;
+
 export function endDueWaits(tx: Transaction): void {
-  for (const wait of tx.store.dueWaits(tx.treeId, tx.now)) endWait(tx, wait, "timed_out");
+  const due = tx.store.dueWaits(tx.treeId, tx.now);
+  for (const wait of due.slice(0, DUE_AT_ONCE)) endWait(tx, wait, "timed_out");
+  // What is left is the earliest deadline now, and is looked at again at once.
   tx.effects.deadlines = true;
 }
 

@@ -5,7 +5,7 @@
  *
  * What has no price and what reported nothing is counted, so that a sum that contains it can still follow.
  */
-import { type AgentPath, isWithin } from "../protocol/agent-path.ts";
+import { type AgentPath, parentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { Usage, UsageSum } from "../protocol/usage.ts";
@@ -65,8 +65,9 @@ export class UsageCache {
   follow(before: AgentRecord | undefined | null, after: AgentRecord): void {
     const paths = this.#trees.get(after.treeId);
     if (paths === undefined || before?.usage === after.usage) return;
-    for (const [path, totals] of paths) {
-      if (!isWithin(after.path, path)) continue;
+    for (let path: AgentPath | null = after.path; path !== null; path = parentPath(path)) {
+      const totals = paths.get(path);
+      if (totals === undefined) continue;
       if (before === null) {
         paths.delete(path);
         continue;

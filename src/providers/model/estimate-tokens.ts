@@ -16,8 +16,18 @@ const FRAME_OF_TOOL = 16;
 export function estimateTokens(messages: readonly PromptMessage[], tools: readonly ToolSpec[]): number {
   let tokens = 0;
   for (const message of messages) tokens += FRAME_OF_MESSAGE + textTokens(contentOf(message));
-  for (const { name, description, parameters } of tools) {
-    tokens += FRAME_OF_TOOL + textTokens(name + description + JSON.stringify(parameters));
+  for (const tool of tools) tokens += FRAME_OF_TOOL + tokensOfTool(tool);
+  return tokens;
+}
+
+/** By their schemas, which a tool has for life: with few messages, tools are most of a request's text. */
+const toolTokens = new WeakMap<object, number>();
+
+function tokensOfTool({ name, description, parameters }: ToolSpec): number {
+  let tokens = toolTokens.get(parameters);
+  if (tokens === undefined) {
+    tokens = textTokens(name + description + JSON.stringify(parameters));
+    toolTokens.set(parameters, tokens);
   }
   return tokens;
 }
