@@ -15,6 +15,7 @@ import { salvageSteps } from "../lineage/salvage.ts";
 import { headBytes } from "../platform/text.ts";
 import { deliver } from "./delivery.ts";
 import { deadLetter, markSettled, setTrigger } from "./mail-states.ts";
+import { quarantine } from "./quarantine.ts";
 import { closeRequests } from "./requests.ts";
 import { turnResults } from "./results.ts";
 import { worksOfStart } from "./runs.ts";
@@ -72,7 +73,8 @@ export function settleRun(tx: Transaction, runId: RunId, settlement: Settlement)
   );
   if (run.acceptedAt === null && settlement.reason !== "not_accepted") endUnaccepted(tx, settled, settlement);
   const awaiting = endServed(tx, settled, settlement);
-  if ((settlement.quiet ?? false) === false) turnResults(tx, tx.agent(run.threadId));
+  // A result that nobody can read wakes nobody; its notice does (MBX-10, WRK-4).
+  if ((settlement.quiet ?? false) === false) turnResults(tx, quarantine(tx, tx.agent(run.threadId)));
   if (tx.profile.results === "per_run") sendRunResult(tx, tx.agent(run.threadId), settled, settlement);
   if (tx.store.mailbox(run.threadId).triggers > 0) tx.effects.wake.add(run.threadId);
   tx.effects.settled.push({ threadId: run.threadId, runId });
@@ -200,18 +202,25 @@ function sendRunResult(tx: Transaction, agent: AgentRecord, run: RunRecord, sett
   if (agent.parent === null || run.status === "interrupted" || run.reason === "not_accepted") return;
   const parent = tx.agent(agent.parent);
   if (parent.state !== "open") return;
-  const text =
-    settlement.error === undefined || settlement.error === null
-      ? settlement.text
-      : `${headBytes(`${settlement.error.code}: ${settlement.error.message}`, ERROR_BYTES)}\nThe agent is still there and can be given another task.`;
   deliver(tx, parent, {
     author: { kind: "agent", threadId: agent.threadId, path: agent.path },
     kind: "final_answer",
     authority: "agent",
     trigger: false,
-    text,
+    text: runText(run, settlement),
     overLimit: true,
   });
+}
+
+/** A run's result by its status: what was not completed never reads as an answer (agents.md 54). */
+function runText(run: RunRecord, { reason, error, text }: Settlement): string {
+  if (run.status === "completed") return text;
+  if (run.status === "cancelled") return "The agent was closed before it had answered.";
+  const fault =
+    error === undefined || error === null
+      ? `${reason}: the run was ended`
+      : `${error.code}: ${error.message}`;
+  return `${headBytes(fault, ERROR_BYTES)}\nThe agent is still there and can be given another task.`;
 }
 
 /** About 900 tokens (agents.md 54). */

@@ -1,5 +1,5 @@
 /** The mailbox: MBX. */
-import { type Contract, guarantee, notBuilt } from "./entry.ts";
+import { type Contract, guarantee } from "./entry.ts";
 
 export const mailbox: readonly Contract[] = [
   {
@@ -47,40 +47,34 @@ export const mailbox: readonly Contract[] = [
     behaviour:
       "A mailbox is bounded; whoever is refused learns the limit, and room for owed results is reserved.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-9",
     behaviour:
       "A large payload becomes an artifact; mail carries its head, tail, size, digest and reference.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-10",
     behaviour: "Stored mail that cannot be read goes to the dead letters, and the agent goes on.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-11",
     behaviour:
       "Author and recipient come from the runtime, and text that imitates a header is rendered inert.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-12",
     behaviour:
       "Writing to an unknown or closed agent is an error that tells its state; unloaded agents take mail.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-13",
     behaviour: "Each agent shows how many messages are unread and how old the oldest is.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-14",
@@ -92,13 +86,11 @@ export const mailbox: readonly Contract[] = [
     behaviour:
       "A run that fails before acceptance ends its works, keeps other mail, and isolates what is refused again.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "MBX-16",
     behaviour:
       "A work that ends unread takes its request to the dead letters; results drained too early become mail again.",
     source: guarantee,
-    deferred: notBuilt,
   },
 ];
