@@ -10,7 +10,7 @@ import type { MailRecord } from "../protocol/mail.ts";
 import type { Json } from "../protocol/json.ts";
 import { authorName } from "./delivery.ts";
 import { figures } from "./figures.ts";
-import { acknowledgeMail } from "./runs.ts";
+import { acknowledgeMail } from "./take-mail.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Bounds of one answer. */

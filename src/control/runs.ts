@@ -4,21 +4,18 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { InterruptedError } from "../protocol/errors.ts";
-import type { MailId, RunId, ThreadId, WorkId } from "../protocol/ids.ts";
-import type { MailRecord } from "../protocol/mail.ts";
+import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
-import { consume, deliverHandoff } from "../lineage/transfer.ts";
 import type { NextInput } from "../session/ports.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { admitRate } from "../policy/rates.ts";
 import { spentScope } from "./limits.ts";
-import { markDelivered } from "./mail-states.ts";
 import { quarantine } from "./quarantine.ts";
+import { takeMail } from "./take-mail.ts";
 import { must, type Transaction } from "./transaction.ts";
-import type { WorkRecord } from "../protocol/work.ts";
-import { endWork, resultDelivered, serveWork, worksAskedBy } from "./works.ts";
+import { endWork, worksAskedBy } from "./works.ts";
 
 /** Reserves a run for the trigger-turn mail that is pending. Null when there is nothing to do any more. */
 export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "rate" | null {
@@ -146,72 +143,6 @@ export function acceptRequest(tx: Transaction, runId: RunId, input: NextInput, w
     : appended.agent;
   if (first) tx.emit("run.accepted", next, { runId }, { works: run.serves });
   return { agent: next, run, items: appended.items };
-}
-
-function takeMail(tx: Transaction, run: RunRecord, id: MailId): RunRecord {
-  const mail = must(tx.store.mail(id), "message", id);
-  if (mail.state !== "accepted") return run;
-  markDelivered(tx, mail, run.id);
-  let next = run;
-  for (const asked of worksAskedBy(tx, mail)) {
-    next = serveWork(tx, next, asked);
-    next = { ...next, chain: Math.max(next.chain, must(tx.store.work(asked), "work", asked).chain) };
-  }
-  if (mail.workId !== null) consumeTransfer(tx, mail, "subagent_spawn", run.id);
-  if (mail.resultOf !== null) {
-    const result = resultDelivered(tx, mail.resultOf);
-    consumeTransfer(tx, mail, "subagent_result", run.id);
-    let serves = false;
-    for (const holder of result.holds) {
-      const work = must(tx.store.work(holder), "work", holder);
-      if (work.executor !== run.threadId || work.state === "ended") continue;
-      serves = true;
-      if (work.state === "awaiting_children") next = serveWork(tx, next, holder);
-    }
-    next = { ...next, chain: Math.max(next.chain, chainBehind(run, mail, result, serves)) };
-  }
-  return next;
-}
-
-/**
- * What a result adds to the chain of causes behind a run (BUD-5). Where a work waits for it, that work is the cause. Else,
- * when it has woken the run, the result is: or two agents could feed each other for ever.
- */
-function chainBehind(run: RunRecord, mail: MailRecord, result: WorkRecord, serves: boolean): number {
-  const woke = !serves && run.causes.some((cause) => cause.mailId === mail.id);
-  return woke ? result.chain : result.chain - 1;
-}
-
-function consumeTransfer(
-  tx: Transaction,
-  mail: MailRecord,
-  type: "subagent_spawn" | "subagent_result",
-  runId: RunId | null,
-): void {
-  const transfer = tx.store.transferOfWork((mail.workId ?? mail.resultOf)!, type);
-  if (transfer === undefined || transfer.status === "consumed") return;
-  const moved = consume(transfer, runId === null ? { hostDriven: true } : { runId }, tx.now);
-  tx.store.putTransfer(moved);
-  const handoffId = transfer.resolution?.contextHandoffId;
-  const handoff = handoffId === undefined ? undefined : tx.store.handoff(handoffId);
-  if (handoff !== undefined) tx.store.putHandoff(deliverHandoff(handoff, runId, tx.now));
-  tx.emit(
-    "transfer.moved",
-    tx.agent(mail.recipient),
-    { runId, workId: mail.workId ?? mail.resultOf },
-    {
-      transferId: transfer.id,
-      status: "consumed",
-    },
-  );
-}
-
-/** Consumes what a host-driven root acknowledged; it has no run (lineage C1.9). */
-export function acknowledgeMail(tx: Transaction, mail: MailRecord): void {
-  markDelivered(tx, mail, null);
-  if (mail.resultOf === null) return;
-  resultDelivered(tx, mail.resultOf);
-  consumeTransfer(tx, mail, "subagent_result", null);
 }
 
 /** A model request has been answered: its parts and usage, stored before anything that follows from it (RUN-2). */

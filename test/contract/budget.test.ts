@@ -101,7 +101,7 @@ describe.each(STORES)("reservations on %s", (store) => {
     await waitUntil("b waits", async () => (await b.agent.status()).kind === "waiting");
     await top.raiseBudget("tokens", null);
     expect(await b.work.outcome()).toMatchObject({ ending: "completed", text: "b is done" });
-    expect((await (await top.status()).kind) === "idle").toBe(true);
+    expect((await top.status()).kind).toBe("idle");
   });
 });
 
