@@ -168,6 +168,8 @@ class Keeper {
     if (this.#opening?.process.state() === "killed") this.#opening = null;
     if (this.busy || this.#world.owner !== null) return;
     this.#opening = this.#world.start();
+    // What it waits for is not there yet, and with nothing to wait for a run would end.
+    this.#world.scheduler.process("outside").offer("somebody opens the tree", () => undefined);
     void this.#follow(this.#opening);
   }
 
