@@ -1,6 +1,7 @@
 /**
- * Group commit: what is asked for in one tick is one transaction (S4). Owns the queue, its single flush a tick, waiting
- * for a lock that another process holds, and taking turns with it; what a transaction is, the backend knows.
+ * Group commit: what is asked for in one tick is one transaction (S4), a flood is several. Owns the queue, its single
+ * flush a tick, waiting for a lock that another process holds, and taking turns with it; what a transaction is, the
+ * backend knows.
  *
  * - G1 Operations run and settle in the order in which they were submitted.
  * - G2 A busy backend never blocks the event loop: the group is tried again, first at once, then by timer, until
@@ -8,6 +9,8 @@
  * - G3 After a group, a process that has seen another one write lets it have a turn: it waits until the other has
  *   written, or for as long as its own group took twice over. Without that, a writer who writes again at once starves
  *   the others, since SQLite's lock knows no queue.
+ * - G4 A group holds up the event loop for about `GROUP_MS` at most: what is queued beyond that is the next tick's. How
+ *   many that is, the groups before tell.
  */
 import type { TreeId } from "../protocol/ids.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -25,6 +28,11 @@ const SPINS = 100;
 const PATIENT_AFTER_MS = 100;
 const LONGEST_PAUSE_MS = 8;
 const SHORTEST_TURN_MS = 2;
+const GROUP_MS = 5;
+/** Small groups are mostly the fixed costs of a transaction and tell nothing. */
+const TELLING_GROUP = 32;
+const SMALLEST_PORTION = 64;
+const FIRST_PORTION = 1000;
 
 export class GroupCommit {
   readonly #backend: Backend;
@@ -33,6 +41,7 @@ export class GroupCommit {
   readonly #afterCommit: () => void;
   #queue: Pending[] = [];
   #armed = false;
+  #portion = FIRST_PORTION;
   #idle: (() => void)[] = [];
   /** Since when the lock could not be had, how often it was tried, and how many operations were there at the start. */
   #busy: { readonly since: number; tries: number; readonly waiting: number } | null = null;
@@ -61,7 +70,8 @@ export class GroupCommit {
 
   #flush(): void {
     const startedAt = this.#clock.monotonic();
-    let group: readonly Pending[] = this.#queue;
+    let group: readonly Pending[] =
+      this.#queue.length > this.#portion ? this.#queue.slice(0, this.#portion) : this.#queue;
     let failure: unknown;
     let failed = false;
     try {
@@ -70,7 +80,8 @@ export class GroupCommit {
         return;
       }
       this.#backend.transact(group);
-      this.#queue = [];
+      this.#queue = group === this.#queue ? [] : this.#queue.slice(group.length);
+      this.#learn(group.length, this.#clock.monotonic() - startedAt);
     } catch (error) {
       if (isBusy(error) && this.#waitForLock(startedAt)) return;
       failed = true;
@@ -88,6 +99,12 @@ export class GroupCommit {
     this.#armed = this.#queue.length > 0;
     if (this.#armed) this.#clock.defer(() => this.#flush());
     else for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #learn(operations: number, tookMs: number): void {
+    if (operations < TELLING_GROUP) return;
+    this.#portion =
+      tookMs === 0 ? Infinity : Math.max(SMALLEST_PORTION, Math.floor((operations * GROUP_MS) / tookMs));
   }
 
   /** Arranges another attempt; false when the time for it is over. */

@@ -6,8 +6,8 @@
  *   every commit is serialisable and no decision rests on a stale read; between its read and its write nothing else
  *   happens. It must not keep effects outside of its return value: an adapter may run it more than once.
  * - S3 A plan that throws changes nothing; its error rejects that commit and no other of the same group.
- * - S4 Commits and sends of one tick are grouped into one transaction, in the order in which they were called; their
- *   promises settle after it is durable, in the same order.
+ * - S4 Commits and sends of one tick are grouped into one transaction, or a few where they are very many, in the order in
+ *   which they were called; their promises settle after it is durable, in the same order.
  * - S5 `send` wants no lease; it is durable when it resolves. Per recipient `seq` is gapless and equals commit order.
  * - S6 An id or key is stored once for ever: consumed mail is marked, never deleted.
  * - S7 Hints may be lost, doubled, reordered; everything works by polling `changes`.

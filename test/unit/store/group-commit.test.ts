@@ -176,3 +176,26 @@ describe("another writer", () => {
     expect(state.groups).toEqual([1, 1, 1, 1]);
   });
 });
+
+describe("a flood", () => {
+  test("is taken in portions that do not hold up the loop for long", async () => {
+    const { steps, state, group } = build(1000, (size) => steps.spend(size / 10));
+    const values = Promise.all(Array.from({ length: 2500 }, (_, n) => group.submit(null, () => n)));
+    while (steps.left > 0) steps.step();
+    // The first portion tells that an operation takes a tenth of a millisecond.
+    expect(state.groups.slice(0, 3)).toEqual([1000, 64, 64]);
+    expect(state.groups.reduce((sum, size) => sum + size, 0)).toBe(2500);
+    expect(await values).toEqual(Array.from({ length: 2500 }, (_, n) => n));
+  });
+
+  test("is one group where time does not pass", () => {
+    const { steps, state, group } = build();
+    const submit = (count: number) => {
+      for (let n = 0; n < count; n += 1) void group.submit(null, () => n);
+      while (steps.left > 0) steps.step();
+    };
+    submit(100);
+    submit(5000);
+    expect(state.groups).toEqual([100, 5000]);
+  });
+});
