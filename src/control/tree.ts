@@ -295,9 +295,10 @@ export class Tree implements PlanContext {
     this.events.publish(effects.events);
     if (this.state !== "owned") return;
     for (const { threadId, runId, why } of effects.stop) this.reactions.stop(this, threadId, runId, why);
+    // Before the permits of what has settled are given back: a return goes first (EXE-3).
+    for (const candidate of change.resume) this.reactions.resume(this, candidate);
     for (const { threadId, runId } of effects.settled) this.reactions.settled(this, threadId, runId);
     for (const threadId of effects.closed) this.reactions.closed(this, threadId);
-    for (const candidate of change.resume) this.reactions.resume(this, candidate);
     for (const candidate of change.wake) this.reactions.wake(this, candidate);
     if (effects.deadlines) this.reactions.deadlines(this);
     if (effects.budgetRaised) this.reservations.lookAgain();

@@ -6,44 +6,37 @@ export const running: readonly Contract[] = [
     id: "RUN-1",
     behaviour: "A thread has one run at a time, and each of its stages is a commit.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RUN-2",
     behaviour: "A step is stored before the next begins; reloads and restarts go on from what is stored.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RUN-3",
     behaviour: "Limits of steps and time end a run under their own name, after one offer to wrap up.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RUN-4",
     behaviour: "Provider errors are typed; retries are bounded and share one back-off per provider.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RUN-5",
     behaviour: "Step rules bind the built-in providers in full; elsewhere capabilities decide and say so.",
     source: guarantee,
-    deferred: notBuilt,
     partly: "real agents come with their adapters",
   },
   {
     id: "EXE-1",
     behaviour: "Running children take permits of tree and runtime; roots and joiners take none.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "EXE-2",
     behaviour: "Over the limit a work is queued in sight; only new spawns and follow-ups can be refused.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "EXE-3",
@@ -54,7 +47,7 @@ export const running: readonly Contract[] = [
     id: "EXE-4",
     behaviour: "Limits hold at every instant for every entry; the one allowed excess is counted and repaid.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "a run that waits through a transport comes with real agents",
   },
   {
     id: "RES-1",
