@@ -216,11 +216,11 @@ function sendRunResult(tx: Transaction, agent: AgentRecord, run: RunRecord, sett
 function runText(run: RunRecord, { reason, error, text }: Settlement): string {
   if (run.status === "completed") return text;
   if (run.status === "cancelled") return "The agent was closed before it had answered.";
-  const fault =
-    error === undefined || error === null
-      ? `${reason}: the run was ended`
-      : `${error.code}: ${error.message}`;
-  return `${headBytes(fault, ERROR_BYTES)}\nThe agent is still there and can be given another task.`;
+  const failed = error ?? null;
+  const fault = failed === null ? `${reason}: the run was ended.` : `${failed.code}: ${failed.message}`;
+  const hint = "The agent is still there and can be given another task.";
+  const words = failed === null && text !== "" ? [`Its last words:\n${text}`] : [];
+  return [headBytes(fault, ERROR_BYTES), hint, ...words].join("\n");
 }
 
 /** About 900 tokens (agents.md 54). */

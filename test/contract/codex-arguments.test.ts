@@ -1,5 +1,8 @@
 /** Arguments of the six tools under the `codex` profile: which faults are refused, in which order, and in what words. */
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { readRoleFolder } from "../../src/policy/role-folder.ts";
 import { loadRoles } from "../../src/policy/roles.ts";
 import {
   call,
@@ -15,6 +18,7 @@ import {
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { codeOf, codex, refusal, requestOf, requestsOf, turn } from "../support/codex.ts";
 import { STORES } from "../support/harness.ts";
+import { makeFolder } from "../support/stores.ts";
 
 const MODELS = {
   small: { efforts: ["low", "high"], defaultEffort: "low" },
@@ -84,15 +88,17 @@ describe.each(STORES)("arguments on %s", (store) => {
 
   test("B6 a missing name, a legacy field and a legacy fork field are refused by their names", async () => {
     await using h = await codex(store);
-    const [nameless, legacy] = await turn(
+    const [nameless, legacy, items] = await turn(
       h,
       together(
         call("spawn_agent", { message: "look" }),
         call("spawn_agent", { task_name: "a", message: "look", fork_context: true }),
+        call("send_message", { target: "/root", message: "look", items: [] }),
       ),
     );
     expect(refusal(nameless)).toContain("task_name");
     expect(refusal(legacy)).toContain("fork_turns");
+    expect(refusal(items)).toContain("`items`");
     expect((await h.tree.counts()).registered).toBe(1);
   });
 
@@ -132,6 +138,8 @@ describe.each(STORES)("arguments on %s", (store) => {
   });
 
   test("B10 an unknown model, effort or role is refused with the choices", async () => {
+    using folder = makeFolder();
+    symlinkSync(join(folder.path, "nowhere"), join(folder.path, "gone.md"));
     const roles = loadRoles(
       [
         { file: "broken.md", bytes: new TextEncoder().encode("no front matter") },
@@ -141,10 +149,10 @@ describe.each(STORES)("arguments on %s", (store) => {
         },
       ],
       [],
-      [],
+      (await readRoleFolder(folder.path)).problems,
     );
     await using h = await codex(store, { scripted: { models: MODELS }, runtime: { roles } });
-    const [model, effort, otherEffort, role, broken, roleEffort] = await turn(
+    const [model, effort, otherEffort, role, broken, gone, roleEffort] = await turn(
       h,
       together(
         spawn("a", "look", { model: "giant" }),
@@ -152,6 +160,7 @@ describe.each(STORES)("arguments on %s", (store) => {
         spawn("a", "look", { model: "large", reasoning_effort: "low" }),
         spawn("a", "look", { agent_type: "poet" }),
         spawn("a", "look", { agent_type: "broken" }),
+        spawn("a", "look", { agent_type: "gone" }),
         spawn("a", "look", { agent_type: "deep", reasoning_effort: "low" }),
       ),
     );
@@ -167,6 +176,8 @@ describe.each(STORES)("arguments on %s", (store) => {
     });
     expect(refusal(broken)).toContain("not available");
     expect(refusal(broken)).toContain("broken.md");
+    expect(refusal(gone)).toContain("not available");
+    expect(refusal(gone)).toContain("gone.md");
     expect(detailsOf(roleEffort)).toMatchObject({
       model: "large",
       value: "low",

@@ -12,7 +12,17 @@ import {
   spawn,
   together,
 } from "../../src/providers/scripted/script.ts";
-import { codeOf, codex, listed, refusal, requestOf, requestsOf, turn, untilIdle } from "../support/codex.ts";
+import {
+  callsOf,
+  codeOf,
+  codex,
+  listed,
+  refusal,
+  requestOf,
+  requestsOf,
+  turn,
+  untilIdle,
+} from "../support/codex.ts";
 import { type Harness, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
 
@@ -236,6 +246,21 @@ describe.each(STORES)("capacity on %s", (store) => {
     await h.provider.gates.arrived("a", 2);
     expect((await lone.agent.summary()).resident).toBe(true);
     expect(await resident(h)).toEqual(["/root/a"]);
+    h.provider.gates.openAll();
+  });
+
+  test("U-70 one limit serves the whole tree, whoever spawns", async () => {
+    await using h = await codex(store, {
+      scripts: {
+        "/root/a": [spawn("b", "count"), spawn("c", "count"), gate("a"), say("done")],
+        "/root/a/b": [gate("b"), say("seven")],
+      },
+      runtime: limits(2),
+    });
+    await begin(h, "a");
+    const [, below] = await callsOf(h, "/root/a");
+    const [here] = await turn(h, spawn("d", "count"));
+    expect([below, here].map(codeOf)).toEqual(["AGENT_LIMIT_REACHED", "AGENT_LIMIT_REACHED"]);
     h.provider.gates.openAll();
   });
 

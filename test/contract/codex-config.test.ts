@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { loadRoles } from "../../src/policy/roles.ts";
-import { list, say, spawn, together } from "../../src/providers/scripted/script.ts";
+import { followUp, list, say, spawn, together } from "../../src/providers/scripted/script.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { codex, listed, requestOf, turn } from "../support/codex.ts";
@@ -129,11 +129,42 @@ describe.each(STORES)("configuration on %s", (store) => {
     expect((await configOf(h, "/root/leaf")).leaf).toBe(true);
   });
 
-  test("B46 a role sets model, effort and instructions and takes tools away, and touches nothing else", async () => {
+  test("U-66 a fork count above what there is leaves out what the parent has itself inherited", async () => {
+    await using h = await codex(store, {
+      scripts: {
+        "/root/a": [say("one"), spawn("b", "look", { fork_turns: "9" }), say("two")],
+        "/root/a/b": [say("three")],
+      },
+    });
+    await turn(h, spawn("a", "count"));
+    await h.tree.idle();
+    expect(requestOf(h, "/root/a", 0)[0]).toBe("[inherited]\ngo on");
+    await turn(h, followUp("a", "have it looked at"));
+    await h.tree.idle();
+    const seen = requestOf(h, "/root/a/b", 0).filter((words) => !words.startsWith("[runtime:"));
+    expect(seen).toEqual(["said one", "NEW_TASK from /root/a: look"]);
+  });
+
+  test("U-148 a child has the model and effort of the turn that spawns it", async () => {
+    await using h = await withModels(store);
+    h.provider.append("/root", spawn("a", "look"), say("done"));
+    const work = await h.tree.root.send("go on", { model: "large", effort: "highest" });
+    await work.outcome();
+    await h.tree.idle();
+    expect(askedOf(h, "/root/a")).toMatchObject({ model: "large", effort: "highest" });
+    expect(await configOf(h, "/root")).toMatchObject({ model: "small", effort: "low" });
+  });
+
+  test("B46 U-98 a role sets model, effort and instructions and takes tools away, and touches nothing else", async () => {
     await using h = await withModels(store);
     const [made] = await turn(
       h,
-      spawn("critic", "look", { agent_type: "critic", model: "small", reasoning_effort: "low" }),
+      spawn("critic", "look", {
+        agent_type: "critic",
+        model: "small",
+        reasoning_effort: "low",
+        fork_turns: "1",
+      }),
     );
     expect(made!.output).toEqual({ task_name: "/root/critic" });
     await h.tree.idle();
@@ -142,7 +173,10 @@ describe.each(STORES)("configuration on %s", (store) => {
       effort: "highest",
       tools: [...SIX, "look"],
     });
-    expect(requestOf(h, "/root/critic", 0)[0]).toBe("system: You find fault.");
+    expect(requestOf(h, "/root/critic", 0).slice(0, 2)).toEqual([
+      "system: You find fault.",
+      "[inherited]\ngo on",
+    ]);
     const [own, parent] = [await configOf(h, "/root/critic"), await configOf(h, "/root")];
     expect([own.effects, own.provider, own.workspace]).toEqual([
       parent.effects,

@@ -124,6 +124,7 @@ describe.each(STORES)("interrupts on %s", (store) => {
       ["/root/worker", "interrupted"],
       ["/root/worker/leaf", "running"],
     ]);
+    expect((await (await h.tree.agent("/root/worker")).summary()).resident).toBe(true);
     gates.open("leaf");
     await h.tree.idle();
     await turn(h, followUp("worker", "new task"));

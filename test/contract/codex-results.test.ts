@@ -1,6 +1,15 @@
 /** Forms of results under the `codex` profile: what a parent reads when a child has answered, said nothing, or failed. */
 import { describe, expect, test } from "vitest";
-import { end, fail, gate, list, say, spawn, together } from "../../src/providers/scripted/script.ts";
+import {
+  end,
+  fail,
+  followUp,
+  gate,
+  list,
+  say,
+  spawn,
+  together,
+} from "../../src/providers/scripted/script.ts";
 import type { FailOptions } from "../../src/providers/scripted/script.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { codex, listed, requestOf, turn } from "../support/codex.ts";
@@ -125,9 +134,30 @@ describe.each(STORES)("results on %s", (store) => {
     expect(answer).toMatch(HINT);
   });
 
+  test("B39 a child that is closed, or ended by a limit, sends no answer but what became of it", async () => {
+    await using h = await codex(store, {
+      scripts: {
+        "/root/closed": [together(say("half of it"), gate("closed"))],
+        "/root/limited": [list(), say("so far six")],
+      },
+      runtime: { limits: { stepsPerRun: 1 } },
+    });
+    const root = h.tree.root;
+    await root.spawn("closed", "count");
+    await root.spawn("limited", "count");
+    await h.provider.gates.arrived("closed");
+    await (await h.tree.agent("/root/closed")).close();
+    await h.tree.idle();
+    expect(await answersOf(h, "/root/closed")).toEqual(["The agent was closed before it had answered."]);
+    const [limited] = await answersOf(h, "/root/limited");
+    expect(limited).toMatch(/^turn_limit/);
+    expect(limited).toMatch(HINT);
+    expect(limited).toContain("so far six");
+  });
+
   test("U-117 each finished turn sends its result, to the parent alone, without figures or ids", async () => {
     await using h = await codex(store, {
-      scripts: { "/root/a": [say("one")], "/root/b": [say("two")] },
+      scripts: { "/root/a": [say("one"), say("one more")], "/root/b": [say("two")] },
       runtime: { limits: { mailboxBytes: 9000, resultReservationBytes: 8192 } },
     });
     // Nothing is reserved for results: two works fit where one reservation would fill the mailbox.
@@ -136,8 +166,12 @@ describe.each(STORES)("results on %s", (store) => {
     await h.tree.idle();
     expect(await answersOf(h, "/root/a")).toEqual(["one"]);
     expect(await answersOf(h, "/root/b")).toEqual(["two"]);
+    await turn(h, followUp("a", "count again"));
+    await h.tree.idle();
+    expect(await answersOf(h, "/root/a")).toEqual(["one", "one more"]);
     const mail = (await new Look(h).mail("/root")).filter(({ kind }) => kind === "final_answer");
     expect(mail.map(({ trigger, authority }) => [trigger, authority])).toEqual([
+      [false, "agent"],
       [false, "agent"],
       [false, "agent"],
     ]);

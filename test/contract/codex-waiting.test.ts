@@ -165,6 +165,27 @@ describe.each(STORES)("waiting on %s", (store) => {
     h.provider.gates.openAll();
   });
 
+  test("U-2 two messages of one moment end a wait once, and both follow it", async () => {
+    await using h = await codex(store, {
+      scripts: {
+        "/root/worker": [gate("say"), together(send("/root", "one"), send("/root", "two")), say("three")],
+      },
+    });
+    const playing = turn(h, spawn("worker", "count"), wait(), wait({ timeout_ms: 10_000 }));
+    await untilWaiting(h);
+    h.provider.gates.open("say");
+    await untilIdle(h, "/root/worker");
+    await h.clock.advance(10_000);
+    const [, first] = await playing;
+    expect(first!.output).toEqual(ACTIVITY);
+    const texts = requestOf(h, "/root", -1).filter((words) => /^(MESSAGE|FINAL_ANSWER)/.test(words));
+    expect(texts).toEqual([
+      "MESSAGE from /root/worker: one",
+      "MESSAGE from /root/worker: two",
+      "FINAL_ANSWER from /root/worker: three",
+    ]);
+  });
+
   test("B24 what ends a wait of another agent, or interrupts a child, ends no wait here", async () => {
     await using h = await codex(store, {
       scripts: { "/root/worker": [call("list_agents"), gate("count"), say("seven")] },
