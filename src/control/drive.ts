@@ -105,6 +105,8 @@ async function withGrant(
     await loadHasFailed(tree, candidate, error);
   } finally {
     tree.starting.delete(threadId);
+    // It may have been the last that waited to run, and have had nothing to do.
+    tree.watchers.changed();
   }
 }
 

@@ -127,6 +127,8 @@ export class TreeHandle implements AsyncDisposable {
   /** Resolves when no agent runs, waits to run, or has a question open. */
   async idle(signal?: AbortSignal): Promise<void> {
     await this.#tree.watchers.until(async () => {
+      // Asked after each commit: while somebody waits to run the store need not be.
+      if (this.#tree.lane.size > 0) return undefined;
       const busy = await this.control.read((view) => {
         const runs = view
           .openRuns(this.id)
