@@ -7,19 +7,16 @@ export const work: readonly Contract[] = [
     behaviour:
       "Every request that triggers is a work with requester, executor, parent, reply address and outcome.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "WRK-2",
     behaviour: "Works merged into one run settle one by one, or together with the run and marked as shared.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "WRK-3",
     behaviour: "A work ends exactly once, in one named ending, with partial text and usage kept.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "WRK-4",
@@ -59,12 +56,10 @@ export const work: readonly Contract[] = [
     id: "WRK-9",
     behaviour: "The open works that an agent owes, and those owed to it, can be listed.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "WRK-10",
     behaviour: "A work's ending, its run's status and the recorded reason use one mapping of words.",
     source: guarantee,
-    deferred: notBuilt,
   },
 ];
