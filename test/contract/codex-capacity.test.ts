@@ -83,6 +83,21 @@ describe.each(STORES)("capacity on %s", (store) => {
     h.provider.gates.openAll();
   });
 
+  test("B28 spawns of one moment take the places of as many idle children", async () => {
+    const names = ["a", "b", "c", "d", "e", "f", "g"];
+    await using h = await codex(store, { scripts: busy(...names) });
+    const [old, fresh] = [names.slice(0, 3), names.slice(3)];
+    await turn(h, together(...old.map((name) => spawn(name, "count"))));
+    for (const name of old) await h.provider.gates.arrived(name);
+    for (const name of old) await finish(h, name);
+    const made = await turn(h, together(...fresh.map((name) => spawn(name, "count"))));
+    expect(made.map(({ isError }) => isError)).toEqual([false, false, false, true]);
+    for (const name of fresh.slice(0, 3)) await h.provider.gates.arrived(name);
+    expect(await resident(h)).toEqual(["/root/d", "/root/e", "/root/f"]);
+    expect((await h.tree.counts()).registered).toBe(7);
+    h.provider.gates.openAll();
+  });
+
   test("B29 U-16 a follow-up that finds no room is refused, its text is dropped, and a later one works", async () => {
     await using h = await codex(store, { scripts: busy("a", "b", "c"), runtime: limits(2) });
     await begin(h, "a");

@@ -145,6 +145,25 @@ describe.each(STORES)("configuration on %s", (store) => {
     expect(seen).toEqual(["said one", "NEW_TASK from /root/a: look"]);
   });
 
+  test("U-67 a fork leaves the parent's hints behind and takes unrelated text along", async () => {
+    await using h = await codex(store, {
+      scripts: { "*": [say("done")] },
+      tree: { modeHint: "Delegate little." },
+    });
+    await turn(h);
+    await turn(h, together(spawn("one", "look", { fork_turns: "2" }), spawn("all", "look")));
+    await h.tree.idle();
+    for (const name of ["one", "all"]) {
+      const { messages } = h.provider.requests(`/root/${name}`)[0]!;
+      const texts = messages.flatMap((message) => ("text" in message ? [message.text] : []));
+      // Its own, behind what it has inherited.
+      const hints = texts.map((text) => text.includes("Delegate little."));
+      expect(hints.filter(Boolean)).toHaveLength(1);
+      expect(hints.indexOf(true)).toBeGreaterThan(texts.lastIndexOf("[inherited]\ngo on"));
+      expect(texts.filter((text) => text === "[inherited]\ngo on")).toHaveLength(2);
+    }
+  });
+
   test("U-148 a child has the model and effort of the turn that spawns it", async () => {
     await using h = await withModels(store);
     h.provider.append("/root", spawn("a", "look"), say("done"));

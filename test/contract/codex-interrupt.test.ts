@@ -211,6 +211,29 @@ describe.each(STORES)("interrupts on %s", (store) => {
     expect(await exited).toEqual([null, "SIGKILL"]);
   });
 
+  test("B27 by default, outside of this profile, it ends with the interrupt", async () => {
+    const ends: string[] = [];
+    const gates = createGates();
+    const exec = defineTool({
+      name: "exec",
+      input: z.strictObject({}),
+      run: async (_input, { signal, lifetime, path }) => {
+        lifetime.addEventListener("abort", () => ends.push(path), { once: true });
+        await gates.pass("exec", signal);
+      },
+    });
+    await using h = await codex(store, {
+      scripts: { "/root/worker": [call("exec"), say("done")] },
+      scripted: { gates },
+      runtime: { tools: [exec], profile: "default" },
+    });
+    const { agent } = await h.tree.root.spawn("worker", "build");
+    await gates.arrived("exec");
+    await agent.interrupt();
+    expect(ends).toEqual(["/root/worker"]);
+    expect((await agent.summary()).resident).toBe(true);
+  });
+
   test("B27 it ends as well when the tree is closed or given back", async () => {
     const ends: string[] = [];
     const exec = defineTool({

@@ -122,7 +122,7 @@ export const upstreamControl: readonly UpstreamRows[] = [
     rows: [66],
     behaviour: "It drops the parent's opening even when there are fewer turns.",
   },
-  { rows: [67], behaviour: "It drops the parent's hints and leaves unrelated text.", provedBy: ["SPN-5"] },
+  { rows: [67], behaviour: "It drops the parent's hints and leaves unrelated text." },
   {
     rows: [[68, 69], [71, 73], 76],
     behaviour: "Limits, resumption and completion notes of the older tools.",
