@@ -336,7 +336,7 @@ describe.each(STORES)("a mailbox's bounds on %s", (store) => {
     expect(await agent.summary()).toMatchObject({ unread: 0, status: { kind: "idle" } });
   });
 
-  test("MBX-10 an unreadable request ends its work; an unreadable result leaves a notice that wakes", async () => {
+  test("MBX-10 WRK-4 an unreadable request ends its work; an unreadable result leaves a notice that wakes", async () => {
     await using h = await harness({
       store,
       tree: { limits: { running: 1 } },

@@ -23,7 +23,6 @@ export const work: readonly Contract[] = [
     behaviour:
       "A work waits for the open works under it and ends with the run that has seen all their results.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "WRK-5",
