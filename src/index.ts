@@ -7,6 +7,7 @@ export type { RuntimeOptions, TreeOptions } from "./runtime/options.ts";
 export type { TreeHandle } from "./runtime/tree-handle.ts";
 export type { Agent, SendOptions, SpawnOptions } from "./runtime/agent.ts";
 export type { Work } from "./runtime/work.ts";
+export type { Connection, ConnectOptions } from "./runtime/connection.ts";
 export type { EventStream, StreamEvent } from "./runtime/event-stream.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";

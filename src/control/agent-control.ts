@@ -5,19 +5,23 @@
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord, CodexStatus } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
+import type { ArtifactId, RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { MailReceipt } from "../protocol/mail.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
+import { sha256 } from "../platform/digest.ts";
 import type { StoreView } from "../store/port.ts";
 import { interruptedActivities } from "./activity.ts";
 import { admitNow } from "./admit-now.ts";
+import { type ArtifactPart, readArtifact } from "./artifacts.ts";
 import { raiseBudget } from "./budget.ts";
 import { actingAs } from "./caller.ts";
 import { close, closePolitely } from "./close.ts";
 import type { Grant } from "./dispatch.ts";
-import { acknowledge, handOut, unreadNotice, type HostMail } from "./host.ts";
+import { requireOpen } from "./delivery.ts";
+import { acknowledge, chargeHost, handOut, type HostMail, type HostUsage, unreadNotice } from "./host.ts";
+import { Hosts, type OnHostGone } from "./hosts.ts";
 import { once, recall, receiptKey } from "./idempotency.ts";
 import { interrupt, type InterruptInput, type Touched } from "./interrupt.ts";
 import type { Live } from "./listing.ts";
@@ -57,10 +61,13 @@ interface Interrupted {
 
 export class AgentControl implements Live, Residents {
   readonly tree: Tree;
+  /** Who drives a host-driven root now. */
+  readonly hosts: Hosts;
   readonly #pump: () => void;
 
-  constructor(tree: Tree, pump: () => void) {
+  constructor(tree: Tree, pump: () => void, onHostGone: OnHostGone = "keep") {
     this.tree = tree;
+    this.hosts = new Hosts(tree, onHostGone);
     this.#pump = pump;
   }
 
@@ -276,6 +283,25 @@ export class AgentControl implements Live, Residents {
     await this.tree.transact((tx) => acknowledge(tx, tx.agent(root), cursor));
   }
 
+  /**
+   * Mints a new token of an agent; the one before is not valid any more (SEC-1). Only its digest is stored.
+   * @throws RejectedError `AGENT_CLOSED`.
+   */
+  async mintToken(agent: ThreadId): Promise<string> {
+    const token = this.tree.ids.mint("tok");
+    await this.tree.transact((tx) => {
+      const record = tx.agent(agent);
+      requireOpen(record);
+      tx.putAgent(record, { tokenDigest: sha256(token) });
+    });
+    return token;
+  }
+
+  /** What the host of a root says that its own loop has used (HDR-5). */
+  async reportUsage(root: ThreadId, used: HostUsage): Promise<void> {
+    await this.tree.transact((tx) => chargeHost(tx, tx.agent(root), used, this.tree.shared.prices));
+  }
+
   /** Unread mail of a host-driven root, after taking note of what its host says it has taken in (HDR-3). */
   hostMail(root: ThreadId, cursor: string | null | undefined): Promise<HostMail> {
     return this.tree.transact((tx) => {
@@ -288,28 +314,8 @@ export class AgentControl implements Live, Residents {
     return this.tree.transact((tx) => unreadNotice(tx, tx.agent(root)));
   }
 
-  /** @throws RejectedError `INVALID_ARGUMENT` for an artifact of another tree, or none. */
-  async readArtifact(
-    id: `art_${string}`,
-    offset: number,
-    bytes: number,
-  ): Promise<{ text: string; bytes: number; next: number | null }> {
-    const artifact = await this.tree.read((view) => view.artifact(id));
-    if (artifact === undefined || artifact.treeId !== this.tree.treeId) {
-      throw new RejectedError(
-        "INVALID_ARGUMENT",
-        `no artifact ${id} is in this tree; use a reference from a message.`,
-        { argument: "id", value: id },
-      );
-    }
-    const whole = Buffer.from(artifact.text, "utf8");
-    let end = Math.min(whole.length, offset + bytes);
-    while (end < whole.length && end > offset && (whole[end]! & 0xc0) === 0x80) end -= 1;
-    return {
-      text: whole.toString("utf8", offset, end),
-      bytes: whole.length,
-      next: end < whole.length ? end : null,
-    };
+  readArtifact(id: ArtifactId, offset: number, bytes: number): Promise<ArtifactPart> {
+    return this.tree.read((view) => readArtifact(view, this.tree.treeId, id, offset, bytes));
   }
 }
 

@@ -6,8 +6,11 @@
  *   marked `repeated` (HDR-3).
  */
 import type { AgentRecord } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import type { Json } from "../protocol/json.ts";
+import { addUsage } from "../protocol/usage.ts";
+import { costOf, priceOf, type Prices } from "../policy/budget.ts";
 import { authorName } from "./delivery.ts";
 import { figures } from "./figures.ts";
 import { acknowledgeMail } from "./take-mail.ts";
@@ -78,4 +81,37 @@ export function unreadNotice(tx: Transaction, agent: AgentRecord): string | null
   ];
   const shown = senders.slice(0, 5).join(", ");
   return `[${unread} unread message${unread === 1 ? "" : "s"} from ${shown}${senders.length > 5 ? ", …" : ""}; call wait_agent to read]`;
+}
+
+/** What a host's own loop has used; `cost` in USD where it is known, else it follows from the prices. */
+export interface HostUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedInputTokens?: number;
+  readonly reasoningTokens?: number;
+  readonly cost?: number | null;
+}
+
+/** Until something is reported, the figures of the tree are marked partial; budgets count what is. */
+export function chargeHost(tx: Transaction, root: AgentRecord, used: HostUsage, prices: Prices): void {
+  if (!root.hostDriven) {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      "only a host-driven root reports its usage; others are measured.",
+      {
+        path: root.path,
+      },
+    );
+  }
+  const figures = { cachedInputTokens: 0, reasoningTokens: 0, ...used };
+  const wrong = Object.entries(figures).find(([, value]) => value !== null && !(value >= 0));
+  if (wrong !== undefined) {
+    throw new RejectedError("INVALID_ARGUMENT", `${wrong[0]} is no figure that can be counted.`, {
+      argument: wrong[0],
+    });
+  }
+  const price = priceOf(prices, root.config.provider, root.config.model);
+  const cost = used.cost === undefined ? costOf(figures, price) : used.cost;
+  const sum = addUsage(root.usage, { ...figures, cost, complete: true });
+  tx.putAgent(root, { usage: { ...sum, complete: true } });
 }

@@ -32,6 +32,9 @@ export const limitsSchema = z.strictObject({
   interruptGraceMs: count
     .default(5 * SECOND)
     .describe("grace after an interrupt before a provider is cut off"),
+  hostGraceMs: count
+    .default(30 * SECOND)
+    .describe("grace after a host's last connection closed, with `onHostGone: interrupt`"),
   closeDeadlineMs: count.default(30 * SECOND).describe("deadline of a close before force"),
   mailboxMessages: size.default(1000).describe("unread messages a mailbox"),
   mailboxBytes: size.default(4 * MIB).describe("unread bytes a mailbox"),

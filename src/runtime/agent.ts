@@ -8,11 +8,13 @@ import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { activeSpanReference } from "../platform/telemetry.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import type { HostUsage } from "../control/host.ts";
 import type { InterruptInput, Touched } from "../control/interrupt.ts";
 import { type AgentSummary, owed, owes, type OwedWork, summarise } from "../control/listing.ts";
 import type { OnBusy } from "../control/messages.ts";
 import type { SpawnInput } from "../control/spawn.ts";
 import { type Explanation, why } from "../control/why.ts";
+import { type HostTool, type HostToolOptions, hostTools } from "../tools/host-tools.ts";
 import { Work } from "./work.ts";
 
 const USER = { kind: "user", name: "library" } as const;
@@ -123,6 +125,23 @@ export class Agent {
     };
   }
 
+  /**
+   * Mints the token by which a caller outside of this program acts as the agent (`runtime.actAs`). There is one at a time:
+   * the one before is refused from now on. Only its digest is stored.
+   */
+  token(): Promise<string> {
+    return this.#control.mintToken(this.threadId);
+  }
+
+  /**
+   * The tools of a host-driven root, for the loop of this program, which is its host from now on.
+   * @throws RejectedError `NOT_OWNER` while another host is connected (HDR-5).
+   */
+  tools(options: HostToolOptions = {}): readonly HostTool[] {
+    this.#control.hosts.connect("this program");
+    return hostTools(this.#control, this.threadId, options);
+  }
+
   interrupt(options: InterruptInput & { readonly key?: string } = {}): Promise<readonly Touched[]> {
     const { key, ...input } = options;
     return this.#control.interrupt(USER, this.threadId, input, { key });
@@ -146,7 +165,8 @@ export class Agent {
   }
 
   /** Usage of this agent and all below it (BUD-4). */
-  usage(): Promise<Usage> {
+  async usage(used?: HostUsage): Promise<Usage> {
+    if (used !== undefined) await this.#control.reportUsage(this.threadId, used);
     return this.#control.read((view) => view.usageUnder(this.#control.tree.treeId, this.path));
   }
 

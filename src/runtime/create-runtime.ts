@@ -37,6 +37,7 @@ import {
   type RuntimeOptions,
   type TreeOptions,
 } from "./options.ts";
+import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { createTree } from "./new-tree.ts";
 import { TreeHandle } from "./tree-handle.ts";
 
@@ -47,6 +48,11 @@ export interface Runtime extends AsyncDisposable {
    * @throws RejectedError `NOT_OWNER` while another process owns it, `INVALID_ARGUMENT` for an unknown id.
    */
   openTree(options?: TreeOptions): Promise<TreeHandle>;
+  /**
+   * Acts as the agent whose token this is (SEC-1); for a host-driven root, as its host.
+   * @throws RejectedError `TOKEN_INVALID`; `NOT_OWNER` when the tree is another process's, or its root another host's (HDR-5).
+   */
+  actAs(token: string, options?: ConnectOptions): Promise<Connection>;
   /** Gives every tree back and ends what runs, as a crash would: the store has it all. The store stays open. */
   close(): Promise<void>;
 }
@@ -163,9 +169,17 @@ class OwnRuntime implements Runtime {
       }
       return await this.#adopt(treeId, lease, options);
     } catch (error) {
+      this.#trees.delete(treeId);
       await this.store.release(lease, { abandon: true }).catch(() => undefined);
       throw error;
     }
+  }
+
+  async actAs(token: string, options: ConnectOptions = {}): Promise<Connection> {
+    const agent = await agentOfToken(this.store, token);
+    const control = this.#control(agent.treeId);
+    const seat = agent.hostDriven ? control.hosts.connect(options.host) : null;
+    return new Connection(control, agent, token, seat);
   }
 
   #treeDefaults(options: TreeOptions): { readonly limits: Limits; readonly profile: Profile } {
@@ -202,7 +216,7 @@ class OwnRuntime implements Runtime {
       lane: this.#admission.lane(treeId, permits, () => this.#trees.get(treeId)?.tree.sessions.keys() ?? []),
     });
     tree.reactions = createReactions(this.#pump);
-    const handle = new TreeHandle(tree, new AgentControl(tree, this.#pump), {
+    const handle = new TreeHandle(tree, new AgentControl(tree, this.#pump, options.onHostGone), {
       closeTree: () => this.#giveBack(treeId),
       toolHost: this.#shared.toolHost,
     });

@@ -57,7 +57,8 @@ export async function createTree(
       openRequests: 0,
       refusals: 0,
       loadFailures: 0,
-      usage: NO_USAGE,
+      // What a host uses in its own loop is not known until it says so (HDR-5).
+      usage: options.hostDriven === true ? { ...NO_USAGE, complete: false } : NO_USAGE,
       sentModeHint: null,
     };
     tx.putAgent(root);

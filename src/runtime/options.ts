@@ -72,6 +72,8 @@ export interface TreeOptions {
   readonly profile?: ProfileName;
   /** The root's loop belongs to somebody else: it has a mailbox and tools, and no runs of ours (HDR). */
   readonly hostDriven?: boolean;
+  /** When the last connection of the root's host is closed: works go on (default), or are interrupted after a grace time. */
+  readonly onHostGone?: "keep" | "interrupt";
   readonly onLostRun?: "notify" | "retry";
   readonly pinPendingMail?: boolean;
   readonly maxOutputTokens?: number;
@@ -96,6 +98,7 @@ const treeSchema = z.strictObject({
   limits: limitsSchema.partial().optional(),
   profile: z.enum(["default", "codex"]).optional(),
   hostDriven: z.boolean().optional(),
+  onHostGone: z.enum(["keep", "interrupt"]).optional(),
   onLostRun: z.enum(["notify", "retry"]).optional(),
   pinPendingMail: z.boolean().optional(),
   maxOutputTokens: z.number().int().min(1).optional(),

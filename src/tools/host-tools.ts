@@ -1,18 +1,19 @@
 /**
- * Tools of a host-driven root: a root whose loop belongs to somebody else, who calls these (HDR). Every binding in
- * `bindings/` renders them, and none defines anything of its own.
+ * Tools for callers outside of our own loop: the host of a host-driven root (HDR), and agents that call by their token. Every
+ * binding in `bindings/` renders them, and none defines anything of its own.
  *
- * - R1 The caller is the root these were made for, whatever the arguments say (SEC-1).
+ * - R1 The caller is the agent these were made for, whatever the arguments say (SEC-1).
  * - R2 Refusals are results. Only an abort throws, and it ends that call alone (WAI-6).
  * - R3 A result that does not carry mail itself ends with a notice of what is unread (HDR-2).
  */
+import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { parseObject } from "./arguments.ts";
-import type { BuiltIn, ToolHints } from "./built-in.ts";
-import { hostBuiltIns } from "./built-ins.ts";
+import type { AgentCaller, BuiltIn, ToolHints } from "./built-in.ts";
+import { agentBuiltIns, hostBuiltIns } from "./built-ins.ts";
 import { errorOutput, refusalOutput, unknownTool } from "./refusal.ts";
 
 export interface HostToolResult {
@@ -49,15 +50,55 @@ export function hostTools(
   options: HostToolOptions = {},
 ): readonly HostTool[] {
   const { profile, limits } = control.tree;
-  const longestWaitMs = options.shortTransport === true ? limits.transportWaitMs : null;
-  return hostBuiltIns(profile, limits).map((tool) => ({
+  const caller = { kind: "agent", threadId: root, runId: null, step: 0, callId: null } as const;
+  return bind(control, hostBuiltIns(profile, limits), {
+    ...options,
+    caller: async () => caller,
+    notice: true,
+  });
+}
+
+/**
+ * The tools of an agent that calls from outside of our own loop, by its token: what it asks for is its current run's.
+ * `authorise` is asked before every call.
+ */
+export function agentTools(
+  control: AgentControl,
+  agent: AgentRecord,
+  options: HostToolOptions & { readonly authorise: () => Promise<unknown> },
+): readonly HostTool[] {
+  const { profile, limits } = control.tree;
+  const { collaboration, results } = agentBuiltIns(profile, limits);
+  const inRun = agent.config.leaf ? results : [...collaboration, ...results];
+  return bind(control, agent.hostDriven ? hostBuiltIns(profile, limits) : inRun, {
+    ...options,
+    notice: agent.hostDriven,
+    caller: async () => {
+      await options.authorise();
+      return control.read((view) => {
+        const { currentRun } = view.agent(agent.threadId)!;
+        const step = currentRun === null ? 0 : (view.run(currentRun)?.steps ?? 0);
+        return { kind: "agent", threadId: agent.threadId, runId: currentRun, step, callId: null } as const;
+      });
+    },
+  });
+}
+
+interface Binding extends HostToolOptions {
+  readonly caller: () => Promise<AgentCaller>;
+  /** Results end with a notice of unread mail, which nothing else would tell. */
+  readonly notice: boolean;
+}
+
+function bind(control: AgentControl, tools: readonly BuiltIn[], binding: Binding): readonly HostTool[] {
+  return tools.map((tool) => ({
     name: tool.name,
     title: tool.title,
     description: tool.description,
     parameters: tool.parameters,
     hints: tool.hints,
     call: (input, { signal } = {}) =>
-      callFor(control, root, tool, input, signal ?? new AbortController().signal, longestWaitMs),
+      callFor(control, binding, tool, input, signal ?? new AbortController().signal),
   }));
 }
 
@@ -82,18 +123,19 @@ export function asText(output: Json): string {
 
 async function callFor(
   control: AgentControl,
-  root: ThreadId,
+  binding: Binding,
   tool: BuiltIn,
   input: unknown,
   signal: AbortSignal,
-  longestWaitMs: number | null,
 ): Promise<HostToolResult> {
   signal.throwIfAborted();
-  const caller = { kind: "agent", threadId: root, runId: null, step: 0, callId: null } as const;
+  const { limits } = control.tree;
+  const longestWaitMs = binding.shortTransport === true ? limits.transportWaitMs : null;
   let answer: HostToolResult;
+  let caller: AgentCaller | null = null;
   try {
-    const limit = control.tree.limits.messageBytes * 2;
-    const parsed = typeof input === "string" ? parseObject(tool.name, input, limit) : input;
+    caller = await binding.caller();
+    const parsed = typeof input === "string" ? parseObject(tool.name, input, limits.messageBytes * 2) : input;
     const outcome = await tool.call(parsed, { control, caller, signal, longestWaitMs });
     if (outcome.kind === "waiting")
       throw new RejectedError("SUBAGENT_PARENT_NOT_ACTIVE", "a host has no run that could wait.");
@@ -102,9 +144,9 @@ async function callFor(
     signal.throwIfAborted();
     answer = { output: errorOutput(tool.name, error, control.tree.shared.logger), isError: true };
   }
-  if (tool.carriesMail && !answer.isError) return answer;
+  if (caller === null || !binding.notice || (tool.carriesMail && !answer.isError)) return answer;
   // What was done is done: a notice that cannot be read must not turn it into a failure.
-  const notice = await control.hostNotice(root).catch(() => null);
+  const notice = await control.hostNotice(caller.threadId).catch(() => null);
   return notice === null ? answer : { ...answer, output: withNotice(answer.output, notice) };
 }
 

@@ -15,7 +15,7 @@ import type { Store } from "../../src/store/port.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { createFaultyStore, type FaultPlan, type FaultyStore } from "../../src/testing/faulty-store.ts";
 import { virtualClock } from "../../src/testing/virtual-clock.ts";
-import type { MailId } from "../../src/protocol/ids.ts";
+import type { MailId, ThreadId } from "../../src/protocol/ids.ts";
 import { openRaw } from "./stores.ts";
 
 export const STORES = ["memory", "sqlite"] as const;
@@ -30,6 +30,8 @@ export interface HarnessOptions {
   readonly runtime?: Omit<RuntimeOptions, "store" | "clock" | "random">;
   readonly tree?: TreeOptions;
   readonly seed?: number;
+  /** Providers beside the one that plays the scripts. */
+  readonly others?: NonNullable<RuntimeOptions["providers"]>;
 }
 
 const IDENTITY = { host: "test", bootId: "boot", pid: 1, startedAt: "1" } as const;
@@ -78,7 +80,7 @@ export class Harness implements AsyncDisposable {
     this.faulty = createFaultyStore(this.store, { onWrite: (write, kind) => this.onWrite(write, kind) });
     this.#link = new Link(this.faulty);
     return createRuntime({
-      providers: { scripted: this.provider },
+      providers: { scripted: this.provider, ...this.options.others },
       identity: { ...IDENTITY, pid: this.#generation },
       provenDead: () => true,
       ...this.options.runtime,
@@ -97,6 +99,17 @@ export class Harness implements AsyncDisposable {
     }
     using other = openRaw(join(this.#folder, "store.db"));
     other.database.prepare("UPDATE mail SET body = substr(body, 1, 40) WHERE id = ?").run(id);
+  }
+
+  /** Makes the transcript of a thread unreadable. Of a file only: a store in memory has no rows that could break. */
+  damageItems(thread: ThreadId): void {
+    if (this.#folder === null) throw new Error("A store in memory cannot be damaged.");
+    using other = openRaw(join(this.#folder, "store.db"));
+    other.database
+      .prepare(
+        "UPDATE items SET body = substr(body, 1, 9) WHERE thread = (SELECT rowid FROM threads WHERE id = ?)",
+      )
+      .run(thread);
   }
 
   /** As `kill -9`: from now on nothing of the old runtime reaches the store; a new one opens the same tree. */

@@ -39,7 +39,6 @@ export const limits: readonly Contract[] = [
     id: "HDR-1",
     behaviour: "A host-driven root has a token, mail and works, but no runs, and nothing wakes it.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "HDR-2",
@@ -55,12 +54,10 @@ export const limits: readonly Contract[] = [
     id: "HDR-4",
     behaviour: "Works outlive the root's last connection, unless a setting interrupts them.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "HDR-5",
     behaviour: "It takes no permit, and a second host on the same root is turned away.",
     source: guarantee,
-    deferred: notBuilt,
   },
 ];

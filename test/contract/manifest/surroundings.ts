@@ -51,7 +51,6 @@ export const surroundings: readonly Contract[] = [
     id: "SEC-1",
     behaviour: "A caller is who its token says, never who a parameter says.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "SEC-2",
@@ -64,7 +63,7 @@ export const surroundings: readonly Contract[] = [
     id: "SEC-3",
     behaviour: "Files are private, and secrets are redacted wherever text leaves the store.",
     source: guarantee,
-    partly: "redaction",
+    partly: "the history mirror, which comes with the threads",
   },
   {
     id: "ERR-1",
