@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
 import { gate, repeat, say, send, spawn, together, usage } from "../../src/providers/scripted/script.ts";
 import { callByName, type HostTool } from "../../src/tools/host-tools.ts";
-import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, type HarnessOptions, STORES, type StoreKind } from "../support/harness.ts";
 import { look } from "../support/look.ts";
 
