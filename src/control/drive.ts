@@ -91,7 +91,9 @@ async function withGrant(
       grant.slot.commit();
       loaded = true;
       await tree.transact((tx) => {
-        tx.emit("agent.loaded", tx.agent(threadId));
+        const agent = tx.agent(threadId);
+        if (agent.loadFailures > 0) tx.putAgent(agent, { loadFailures: 0 });
+        tx.emit("agent.loaded", agent);
         tx.effects.mail.add(threadId);
       });
     }

@@ -61,7 +61,12 @@ function countFailure(
     "agent.load_failed",
     agent,
     {},
-    { message: tx.context.redact(describeError(error)), failures, retryable },
+    {
+      reason: CoppiceError.is(error) ? (error.details["reason"] ?? null) : null,
+      message: tx.context.redact(describeError(error)),
+      failures,
+      retryable,
+    },
   );
   if (retryable && failures < TRIES) return FIRST_DELAY_MS * 2 ** (failures - 1);
   endPending(tx, agent, error);

@@ -117,7 +117,7 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
     if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") {
       throw new RejectedError(
         "LOAD_FAILED",
-        `agent ${threadId} cannot be loaded: ${error.message}`,
+        `agent ${threadId} cannot be loaded (record_corrupt): ${error.message}`,
         {
           reason: "record_corrupt",
           retryable: false,

@@ -1,5 +1,5 @@
 /** Runs, permits and residency: RUN, EXE, RES. */
-import { type Contract, guarantee, notBuilt } from "./entry.ts";
+import { type Contract, guarantee } from "./entry.ts";
 
 export const running: readonly Contract[] = [
   {
@@ -53,55 +53,48 @@ export const running: readonly Contract[] = [
     id: "RES-1",
     behaviour: "Registered, resident and running are separate numbers, all visible.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RES-2",
     behaviour: "No more sessions are loaded than allowed; room is made from the least recently used.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RES-3",
     behaviour: "One predicate decides who may be unloaded; agents with mail go last.",
     source: guarantee,
-    partly: "the refusal before a commit, where only pinned agents stand in the way, comes with control",
   },
   {
     id: "RES-4",
     behaviour: "State is flushed before it is forgotten, and the mailbox is looked at once more.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RES-5",
     behaviour: "Concurrent loads are one load, and a reloaded agent behaves as if it had stayed.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "a provider's own thread comes with real agents",
   },
   {
     id: "RES-6",
     behaviour: "Opening a tree loads only those that have something to do.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RES-7",
     behaviour: "Memory grows with residents, not with registered agents.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "RES-8",
     behaviour:
       "A failed load is typed, widens nothing, is retried where that helps, and leaves mail in place.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "version_unsupported and policy_unmet have no cause before real agents",
   },
   {
     id: "RES-9",
     behaviour: "A provider or tool that is not configured leaves the agent and its mail untouched.",
     source: guarantee,
-    deferred: notBuilt,
   },
 ];
