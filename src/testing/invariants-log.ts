@@ -1,8 +1,7 @@
 /** Formulas over the event log: gapless, and each change with its event, once (OBS-1). */
 import type { EventType, RuntimeEvent } from "../protocol/events.ts";
 import { isSettled } from "../protocol/run.ts";
-import { broken } from "./invariants-mail.ts";
-import type { Formula, Picture, Violation } from "./invariants.ts";
+import { broken, type Formula, type Picture, type Violation } from "./invariants-picture.ts";
 
 function* gapless(picture: Picture): Iterable<Violation> {
   for (const [offset, event] of picture.newEvents.entries()) {

@@ -1,9 +1,16 @@
 /** Formulas over mailboxes: nothing lost, nothing twice, FIFO, counters that are true (MBX). */
 import type { AgentRecord } from "../protocol/agent.ts";
-import type { MailId, ThreadId } from "../protocol/ids.ts";
+import type { MailId } from "../protocol/ids.ts";
 import type { MailRecord, MailState } from "../protocol/mail.ts";
 import { isSettled } from "../protocol/run.ts";
-import type { Formula, Memory, Picture, Violation } from "./invariants.ts";
+import {
+  broken,
+  type Formula,
+  type Memory,
+  pathOf,
+  type Picture,
+  type Violation,
+} from "./invariants-picture.ts";
 
 /** Where a message may go from where it was. */
 const NEXT: Readonly<Record<MailState, readonly MailState[]>> = {
@@ -167,12 +174,4 @@ function shownOf(memory: Memory, id: MailId): { items: number; handed: number } 
   let shown = memory.shown.get(id);
   if (shown === undefined) memory.shown.set(id, (shown = { items: 0, handed: 0 }));
   return shown;
-}
-
-export function pathOf(picture: Picture, threadId: ThreadId): string {
-  return picture.agentOf.get(threadId)?.path ?? threadId;
-}
-
-export function broken(contract: string, text: string): Violation {
-  return { contract, text };
 }

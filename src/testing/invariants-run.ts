@@ -4,8 +4,7 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { openCalls } from "../protocol/transcript.ts";
 import { statusOf } from "../control/status.ts";
 import { NOT_LIVE } from "../control/listing.ts";
-import { broken, pathOf } from "./invariants-mail.ts";
-import type { Formula, Picture, Violation } from "./invariants.ts";
+import { broken, type Formula, pathOf, type Picture, type Violation } from "./invariants-picture.ts";
 
 function* oneRun(picture: Picture): Iterable<Violation> {
   for (const agent of picture.agents) {

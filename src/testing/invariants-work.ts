@@ -2,8 +2,7 @@
 import type { MailRecord } from "../protocol/mail.ts";
 import { isSettled } from "../protocol/run.ts";
 import type { WorkRecord } from "../protocol/work.ts";
-import { broken } from "./invariants-mail.ts";
-import type { Formula, Picture, Violation } from "./invariants.ts";
+import { broken, type Formula, type Picture, type Violation } from "./invariants-picture.ts";
 
 function* endings(picture: Picture): Iterable<Violation> {
   for (const work of picture.works) {

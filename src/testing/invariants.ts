@@ -6,62 +6,13 @@
  * - V1 A checker belongs to one tree and remembers what it saw: states only move forward, what has ended stays as it is.
  * - V2 A formula answers in words what is wrong; it changes nothing and throws nothing.
  */
-import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
-import type { RuntimeEvent } from "../protocol/events.ts";
-import type { MailId, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
-import type { MailRecord } from "../protocol/mail.ts";
-import { PROFILES, type Profile } from "../protocol/profile.ts";
-import type { RunRecord } from "../protocol/run.ts";
-import type { TranscriptItem } from "../protocol/transcript.ts";
-import type { TransferRecord } from "../protocol/transfer.ts";
-import type { WorkRecord } from "../protocol/work.ts";
-import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import type { TreeId } from "../protocol/ids.ts";
+import type { StoreView } from "../store/port.ts";
 import { logFormulas } from "./invariants-log.ts";
 import { mailFormulas } from "./invariants-mail.ts";
+import { type Formula, newMemory, remember, takePicture, type Violation } from "./invariants-picture.ts";
 import { runFormulas } from "./invariants-run.ts";
 import { workFormulas } from "./invariants-work.ts";
-
-/** One promise that does not hold. */
-export interface Violation {
-  /** The contract's id, such as `MBX-7`. */
-  readonly contract: string;
-  readonly text: string;
-}
-
-/** A tree as it stands in the store, read once. */
-export interface Picture {
-  readonly view: StoreView;
-  readonly tree: TreeRecord;
-  readonly profile: Profile;
-  readonly agents: readonly AgentRecord[];
-  readonly agentOf: ReadonlyMap<ThreadId, AgentRecord>;
-  readonly works: readonly WorkRecord[];
-  readonly workOf: ReadonlyMap<WorkId, WorkRecord>;
-  /** Oldest first. */
-  readonly mailOf: ReadonlyMap<ThreadId, readonly MailRecord[]>;
-  readonly runsOf: ReadonlyMap<ThreadId, readonly RunRecord[]>;
-  readonly transfers: readonly TransferRecord[];
-  /** Transcript items since the last look. */
-  readonly newItems: readonly (readonly [ThreadId, readonly TranscriptItem[]])[];
-  /** Events since the last look. */
-  readonly newEvents: readonly RuntimeEvent[];
-  readonly memory: Memory;
-}
-
-/** What a checker remembers between two looks. */
-export interface Memory {
-  readonly mail: Map<MailId, MailRecord>;
-  readonly works: Map<WorkId, WorkRecord>;
-  readonly runs: Map<RunId, RunRecord>;
-  readonly items: Map<ThreadId, number>;
-  /** How often a message stands in a transcript, and in how many outputs of waits it was handed out. */
-  readonly shown: Map<MailId, { items: number; handed: number }>;
-  /** Events by what they are about: `work.ended wrk_…`. */
-  readonly events: Map<string, number>;
-  lastEvent: number;
-}
-
-export type Formula = (picture: Picture) => Iterable<Violation>;
 
 export interface Invariants {
   /** Looks at the tree and answers everything that does not hold. */
@@ -72,15 +23,7 @@ const FORMULAS: readonly Formula[] = [...mailFormulas, ...workFormulas, ...runFo
 
 /** A checker for one tree, to be asked after each commit. */
 export function invariants(treeId: TreeId): Invariants {
-  const memory: Memory = {
-    mail: new Map(),
-    works: new Map(),
-    runs: new Map(),
-    items: new Map(),
-    shown: new Map(),
-    events: new Map(),
-    lastEvent: 0,
-  };
+  const memory = newMemory();
   return {
     check(view) {
       const tree = view.tree(treeId);
@@ -91,53 +34,4 @@ export function invariants(treeId: TreeId): Invariants {
       return violations;
     },
   };
-}
-
-function takePicture(view: StoreView, tree: TreeRecord, memory: Memory): Picture {
-  const { treeId } = tree;
-  const agents = all((page) => view.agents(treeId, "/root", { ...page, closed: true }));
-  const works = all((page) => view.works(treeId, page));
-  const newItems = agents.map((agent) => {
-    const seen = memory.items.get(agent.threadId) ?? 0;
-    return [agent.threadId, seen === agent.items ? [] : view.items(agent.threadId, seen, PAGE * 10)] as const;
-  });
-  return {
-    view,
-    tree,
-    profile: PROFILES[tree.profile],
-    agents,
-    agentOf: new Map(agents.map((agent) => [agent.threadId, agent])),
-    works,
-    workOf: new Map(works.map((work) => [work.id, work])),
-    mailOf: new Map(agents.map(({ threadId }) => [threadId, all((page) => view.mailOf(threadId, page))])),
-    runsOf: new Map(agents.map(({ threadId }) => [threadId, all((page) => view.runsOf(threadId, page))])),
-    transfers: all((page) => view.transfers(treeId, page)),
-    newItems,
-    newEvents: view.events(treeId, memory.lastEvent, PAGE * 10),
-    memory,
-  };
-}
-
-/** What the formulas compare the next picture with. */
-function remember({ works, mailOf, runsOf, newItems, newEvents, memory }: Picture): void {
-  for (const work of works) memory.works.set(work.id, work);
-  for (const rows of mailOf.values()) for (const mail of rows) memory.mail.set(mail.id, mail);
-  for (const rows of runsOf.values()) for (const run of rows) memory.runs.set(run.id, run);
-  for (const [threadId, items] of newItems) {
-    memory.items.set(threadId, (memory.items.get(threadId) ?? 0) + items.length);
-  }
-  memory.lastEvent = newEvents.at(-1)?.seq ?? memory.lastEvent;
-}
-
-const PAGE = 1000;
-
-export function all<T>(page: (request: PageRequest) => Page<T>): T[] {
-  const found: T[] = [];
-  let after: string | null = null;
-  do {
-    const { rows, next }: Page<T> = page({ after, limit: PAGE });
-    for (const row of rows) found.push(row);
-    after = next;
-  } while (after !== null);
-  return found;
 }

@@ -207,6 +207,17 @@ export const ownershipCases = {
     assert.equal((await store.read((view) => view.tree(tree)))?.title, null);
   },
 
+  "keeps a command once, whoever sends it again": async ({ store, tree, lease }) => {
+    await Promise.all([store.command(sampleCommand(tree, 1)), store.command(sampleCommand(tree, 1))]);
+    assert.equal((await store.read((rows) => rows.pendingCommands(tree))).length, 1);
+    await store.commit(lease, (tx) =>
+      tx.putCommand({ ...tx.command(sampleId("cmd", 1))!, state: "done", answer: 7 }),
+    );
+    await store.command(sampleCommand(tree, 1));
+    assert.deepEqual(await store.read((rows) => rows.pendingCommands(tree)), []);
+    assert.equal((await store.read((rows) => rows.command(sampleId("cmd", 1))))?.answer, 7);
+  },
+
   "keeps commands for the owner": async ({ store, tree, lease }) => {
     const before = await store.changes(tree);
     await store.command(sampleCommand(tree, 1));

@@ -8,6 +8,7 @@ import type { AgentRecord } from "../../../src/protocol/agent.ts";
 import type { CommandVerb } from "../../../src/protocol/command.ts";
 import type { JsonObject } from "../../../src/protocol/json.ts";
 import type { MailDraft } from "../../../src/protocol/mail.ts";
+import type { StoreView } from "../../../src/store/port.ts";
 import type { RuntimeRequestRecord } from "../../../src/protocol/wait.ts";
 import { NAMES } from "./agent-script.ts";
 import { dice, type Dice } from "./randomness.ts";
@@ -154,7 +155,7 @@ export class Actors {
         createdAt: now,
       };
       await world.store.send([draft]);
-      await world.store.read((view) => world.judge(view));
+      world.look((view) => world.judge(view));
       return;
     }
     const verb = d.pick<CommandVerb>(["interrupt", "close", "followup", "send", "answer"]);
@@ -203,39 +204,35 @@ export class Actors {
     return owner.handle!.answer(this.#dice.pick(open).id, "yes");
   }
 
-  /** Agents that run, wait or owe something. */
-  #busyPaths(): readonly string[] {
-    let paths: readonly string[] = [];
-    void this.#world.store.read((view) => {
-      const busy = this.#agents().filter(
-        (agent) => agent.currentRun !== null || view.openWorksOf(agent.threadId).length > 0,
-      );
-      paths = busy.map((agent) => agent.path);
-    });
-    return paths.length === 0 ? ["/root"] : paths;
-  }
-
   #paths(): readonly string[] {
     return ["/root", ...this.#agents().map((agent) => agent.path)];
   }
 
+  /** Agents that run, wait or owe something. */
+  #busyPaths(): readonly string[] {
+    const paths = this.#world.look((view) =>
+      this.#openAgents(view)
+        .filter((agent) => agent.currentRun !== null || view.openWorksOf(agent.threadId).length > 0)
+        .map((agent) => agent.path),
+    );
+    return paths.length === 0 ? ["/root"] : paths;
+  }
+
   #agents(): readonly AgentRecord[] {
-    let rows: readonly AgentRecord[] = [];
-    // A read of our stores runs before it returns.
-    void this.#world.store.read((view) => {
-      rows = view.agents(this.#world.treeId!, "/root", { limit: 1000 }).rows;
-      if (rows.length === 0)
-        rows = view.agents(this.#world.treeId!, "/root", { limit: 1000, closed: true }).rows;
+    return this.#world.look((view) => {
+      const open = this.#openAgents(view);
+      return open.length > 0 ? open : this.#openAgents(view, true);
     });
-    return rows;
+  }
+
+  #openAgents(view: StoreView, closed = false): readonly AgentRecord[] {
+    return view.agents(this.#world.treeId!, "/root", { limit: 1000, closed }).rows;
   }
 
   #requests(): readonly RuntimeRequestRecord[] {
-    let rows: readonly RuntimeRequestRecord[] = [];
-    void this.#world.store.read((view) => {
-      rows = this.#agents().flatMap((agent) => view.openRequestsOf(agent.threadId));
-    });
-    return rows;
+    return this.#world.look((view) =>
+      this.#openAgents(view).flatMap((agent) => view.openRequestsOf(agent.threadId)),
+    );
   }
 
   /** Answers everything that is open, so that the tree can come to rest. */

@@ -2,9 +2,14 @@
  * One simulated life of a tree, from a seed: what its agents do, who disturbs it, what fails, and in which order everything
  * settles. It ends when the tree has come to rest, and answers what was broken, if anything.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Clock } from "../../../src/platform/clock.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
-import type { StoreView } from "../../../src/store/port.ts";
 import { createMemoryStore } from "../../../src/store/memory.ts";
+import type { Store, StoreView } from "../../../src/store/port.ts";
+import { openSqliteStore } from "../../../src/store/sqlite.ts";
 import { seededScheduler } from "../../../src/testing/scheduler.ts";
 import { Actors } from "./actors.ts";
 import { describeMemory, withoutTrace } from "./describe.ts";
@@ -13,6 +18,7 @@ import { type Faults, type Owner, World } from "./world.ts";
 
 export interface Scenario {
   readonly seed: number;
+  readonly store: "memory" | "sqlite";
   /** Mailbox 3, residents 2, running 1. */
   readonly tiny: boolean;
   readonly others: boolean;
@@ -37,12 +43,16 @@ export interface Life {
   readonly tail: string;
 }
 
+/** One seed in so many lives in a file. */
+const SQLITE_EVERY = 25;
+
 /** What a seed stands for. */
 export function scenarioOf(seed: number): Scenario {
   const d = dice(seed, "scenario");
   const rough = d.chance(0.6);
   return {
     seed,
+    store: seed % SQLITE_EVERY === 0 ? "sqlite" : "memory",
     tiny: d.chance(0.35),
     others: d.chance(0.5),
     fate: rough && d.chance(0.6),
@@ -80,10 +90,10 @@ const MOST_STEPS = 60_000;
 export async function simulate(scenario: Scenario, replay?: readonly number[]): Promise<Life> {
   const { seed, earlyTimers } = scenario;
   const scheduler = seededScheduler(seed, { earlyTimers, ...(replay === undefined ? {} : { replay }) });
-  const store = createMemoryStore({ clock: scheduler.process("store").clock });
+  await using ground = await openGround(scenario.store, scheduler.process("store").clock);
   const world = new World({
     scheduler,
-    store,
+    store: ground.store,
     behaviour: {
       seed,
       lastStep: scenario.lastStep,
@@ -110,6 +120,31 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
     commits: world.commits,
     broken: world.broken?.message ?? null,
     tail,
+  };
+}
+
+/** The store that outlives every process of the simulation. */
+async function openGround(
+  kind: Scenario["store"],
+  clock: Clock,
+): Promise<AsyncDisposable & { readonly store: Store }> {
+  if (kind === "memory") {
+    return { store: createMemoryStore({ clock }), [Symbol.asyncDispose]: async () => undefined };
+  }
+  const folder = mkdtempSync(join(tmpdir(), "coppice-simulation-"));
+  const store = await openSqliteStore({
+    path: join(folder, "store.db"),
+    synchronous: "normal",
+    exclusive: true,
+    clock,
+  });
+  return {
+    store,
+    async [Symbol.asyncDispose]() {
+      // Nobody drives its clock any more: what is queued stays undone.
+      void store.close().catch(() => undefined);
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
 }
 
@@ -187,11 +222,7 @@ class Keeper {
 }
 
 function atRest(world: World): boolean {
-  let rest = false;
-  void world.store.read((view) => {
-    rest = faultOfRest(view, world) === null;
-  });
-  return rest;
+  return world.look((view) => faultOfRest(view, world)) === null;
 }
 
 /** What is still to be done, or null. */
@@ -210,10 +241,8 @@ function faultOfRest(view: StoreView, world: World): string | null {
 
 /** At rest nothing is held: no permit, no slot without a session, no place in a queue. */
 function judgeRest(world: World): void {
-  void world.store.read((view) => {
-    const fault = faultOfRest(view, world);
-    if (fault !== null) world.fail(`MBX-6 at rest, and then ${fault}`);
-  });
+  const fault = world.look((view) => faultOfRest(view, world));
+  if (fault !== null) world.fail(`MBX-6 at rest, and then ${fault}`);
   const tree = world.owner?.handle?.control.tree;
   if (tree === undefined) return world.fail("REC-2 nobody owns the tree");
   const held = {

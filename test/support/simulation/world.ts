@@ -93,12 +93,22 @@ export class World {
     );
   }
 
+  /** A look at the store from outside of every process; not from inside another look. */
+  look<T>(plan: (view: StoreView) => T): T {
+    let seen: { readonly value: T } | null = null;
+    // A read of our own stores has run when it returns its promise.
+    const read = this.store.read((view) => (seen = { value: plan(view) }));
+    read.catch((error: unknown) => this.fail(`REC-3 a read failed: ${String(error)}`));
+    if (seen === null) throw new Error("The store answers a read later than it is asked.");
+    return (seen as { readonly value: T }).value;
+  }
+
   /** Keeps the first fault, and how the store looked then. */
   fail(text: string, seen?: StoreView): void {
     if (this.#broken !== null) return;
     this.#broken = new Broken(text);
-    if (seen !== undefined) this.tail = describeStore(seen, this.#treeId);
-    else void this.store.read((view) => (this.tail = describeStore(view, this.#treeId)));
+    const describe = (view: StoreView): string => describeStore(view, this.#treeId);
+    this.tail = seen === undefined ? this.look(describe) : describe(seen);
   }
 
   /** Another process, which opens the tree, or makes it. */
