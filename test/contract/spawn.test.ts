@@ -423,6 +423,23 @@ describe.each(STORES)("spawning on %s", (store) => {
     expect(outputs.map(({ isError }) => isError)).toEqual([...names.map(() => false), true]);
   });
 
+  test("SPN-4 an unload that the store fails is tried again: nobody waits for its place for ever", async () => {
+    await using h = await harness({
+      store,
+      runtime: { limits: { residents: 1 } },
+      scripts: { "*": [say("ok")] },
+    });
+    await (await h.tree.root.spawn("first", "go")).work.outcome();
+    await h.tree.idle();
+    // The spawn itself, then the unload that makes room for it.
+    nextCommit(h, { kind: "error" }, 1);
+    const { work } = await h.tree.root.spawn("second", "go");
+    for (let at = 0; at < 50; at += 1) await turn();
+    expect(await work.record()).toMatchObject({ state: "queued" });
+    await h.clock.advance(500);
+    await expect(work.outcome()).resolves.toMatchObject({ ending: "completed" });
+  });
+
   test("SPN-4 neither a slow provider nor a slow store of one child holds another", async () => {
     const script: Script = [say("ok")];
     const provider = scripted({ "*": script });

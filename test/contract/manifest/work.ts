@@ -1,5 +1,5 @@
 /** The ledger of works: WRK. */
-import { type Contract, guarantee, notBuilt } from "./entry.ts";
+import { type Contract, guarantee } from "./entry.ts";
 
 export const work: readonly Contract[] = [
   {
@@ -29,27 +29,23 @@ export const work: readonly Contract[] = [
     behaviour:
       "An ending writes one transfer and one result mail to the reply address, whatever crashes between.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "WRK-6",
     behaviour:
       "The result for a closed recipient goes to its nearest living ancestor, else to the tree's inbox.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "WRK-7",
     behaviour: "A result without text says so and carries what could be salvaged.",
     source: guarantee,
-    deferred: notBuilt,
     partly: "pins and changed files come with threads and workspaces",
   },
   {
     id: "WRK-8",
     behaviour: "A declared output schema is checked, repaired once, and then fails under its own name.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "WRK-9",
