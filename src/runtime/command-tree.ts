@@ -5,20 +5,22 @@
  *
  * - K1 A command is applied once, by whichever of the two: its row says so in the commit that applies it.
  * - K2 An owner that dies meanwhile leaves the row; the tree is then claimed and the same row applied.
+ * - K3 A key names the row: the same command from several processes, or sent again, is one row, and its answer the receipt.
  */
 import { CoppiceError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { PROFILES } from "../protocol/profile.ts";
-import { applyCommand } from "../control/inbox.ts";
+import { applyCommand, refuseCommand } from "../control/inbox.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
+import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
 import { createIds, type Ids, systemRandom } from "../platform/ids.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { createRedactor } from "../platform/redact.ts";
-import type { Store, StoreView } from "../store/port.ts";
+import type { ProcessIdentity, Store, StoreView } from "../store/port.ts";
 import { liveOwner } from "./tree-reader.ts";
 
 export interface CommandOptions {
@@ -26,11 +28,21 @@ export interface CommandOptions {
   /** How long the owner's answer is waited for; 10 s by default. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** Idempotency key (SPN-6): same key and arguments, same receipt, however often it is sent. */
+  readonly key?: string;
+  /** False: a tree of another process is refused with `NOT_OWNER`, and nothing is put into its inbox. */
+  readonly forward?: boolean;
+  /** False: without an owner the command waits for the next one, and the receipt says so. */
+  readonly claim?: boolean;
+  readonly provenDead?: (owner: ProcessIdentity) => boolean;
 }
 
 export interface CommandReceipt {
-  /** `owner`: a live owner has applied it. `here`: nobody owns the tree, so nothing runs on it yet. */
-  readonly appliedBy: "owner" | "here";
+  /**
+   * `owner`: a live owner has applied it. `here`: nobody owns the tree, so nothing runs on it yet. `nobody`: it waits for an
+   * owner, and there is no answer yet.
+   */
+  readonly appliedBy: "owner" | "here" | "nobody";
   readonly answer: JsonObject;
 }
 
@@ -42,7 +54,7 @@ const CLAIM_MS = 5_000;
 /**
  * Carries out one command.
  * @throws the refusal of the command; RejectedError `NOT_OWNER` when the owner gives no answer in time: the command stays in
- * its inbox then.
+ * its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another command.
  */
 export async function commandTree(
   store: Store,
@@ -52,9 +64,10 @@ export async function commandTree(
   options: CommandOptions = {},
 ): Promise<CommandReceipt> {
   const { clock = systemClock, timeoutMs = ANSWER_MS, signal } = options;
+  const isDead = options.provenDead ?? provenDead;
   const ids = createIds(systemRandom);
   const command: CommandRecord = {
-    id: ids.mint("cmd"),
+    id: options.key === undefined ? ids.mint("cmd") : idOfKey(treeId, options.key),
     treeId,
     verb,
     arguments: args,
@@ -67,13 +80,25 @@ export async function commandTree(
   let posted = false;
   for (;;) {
     const seen = await store.read((view) => ({
-      owner: liveOwner(view, treeId, provenDead),
+      owner: liveOwner(view, treeId, isDead),
       row: view.command(command.id),
     }));
+    if (seen.row !== undefined) requireSame(seen.row, command, options.key);
     if (seen.row !== undefined && seen.row.state !== "pending") return receiptOf(seen.row);
-    if (seen.owner === null) {
-      const answer = await applyHere(store, ids, command, posted);
+    posted ||= seen.row !== undefined;
+    if (seen.owner === null && options.claim === false) {
+      if (posted) return { appliedBy: "nobody", answer: {} };
+      await store.command(command);
+      posted = true;
+    } else if (seen.owner === null) {
+      const answer = await applyHere(store, ids, command, isDead);
       if (answer !== null) return answer;
+    } else if (options.forward === false) {
+      throw new RejectedError(
+        "NOT_OWNER",
+        `process ${seen.owner.pid} on ${seen.owner.host} owns the tree; send the command from there, or forward it.`,
+        { treeId, owner: { pid: seen.owner.pid, host: seen.owner.host } },
+      );
     } else if (!posted) {
       await store.command(command);
       posted = true;
@@ -89,26 +114,41 @@ export async function commandTree(
   }
 }
 
+/** Of the key alone, so that every sender means the same row. */
+function idOfKey(treeId: TreeId, key: string): CommandRecord["id"] {
+  return `cmd_${sha256(`${treeId}:${key}`).slice(0, 21)}`;
+}
+
+function requireSame(row: CommandRecord, command: CommandRecord, key: string | undefined): void {
+  const same = row.verb === command.verb && canonicalJson(row.arguments) === canonicalJson(command.arguments);
+  if (same) return;
+  throw new RejectedError(
+    "COMMAND_ID_CONFLICT",
+    "this idempotency key was used before with another command; use a new key.",
+    { key: key ?? null, verb: row.verb },
+  );
+}
+
 /** Null when another process was faster with its claim. */
 async function applyHere(
   store: Store,
   ids: Ids,
   command: CommandRecord,
-  posted: boolean,
+  isDead: (owner: ProcessIdentity) => boolean,
 ): Promise<CommandReceipt | null> {
   const { treeId } = command;
   const identity = ownIdentity();
   let lease;
   try {
     const token = ids.mint("tok");
-    lease = await store.claim({ treeId, token, owner: identity, leaseMs: CLAIM_MS, provenDead });
+    lease = await store.claim({ treeId, token, owner: identity, leaseMs: CLAIM_MS, provenDead: isDead });
   } catch (error) {
     if (CoppiceError.is(error) && error.code === "NOT_OWNER") return null;
     throw error;
   }
   try {
     return await store.commit(lease, (tx) => {
-      if (!posted) tx.putCommand(command);
+      if (tx.command(command.id) === undefined) tx.putCommand(command);
       const row = tx.command(command.id)!;
       if (row.state === "pending") {
         applyCommand(new Transaction(tx, withoutOwner(tx, treeId, ids)), row, () => "");
@@ -116,6 +156,14 @@ async function applyHere(
       }
       return receiptOf(row);
     });
+  } catch (error) {
+    if (!CoppiceError.is(error) || error.family !== "rejected" || error.code === "FENCED") throw error;
+    // Refused is answered: the next owner must not find it pending, and carry it out after all.
+    await store.commit(lease, (tx) => {
+      const row = tx.command(command.id);
+      if (row !== undefined) refuseCommand(new Transaction(tx, withoutOwner(tx, treeId, ids)), row, error);
+    });
+    throw error;
   } finally {
     await store.release(lease, { abandon: true });
   }

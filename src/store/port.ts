@@ -233,7 +233,7 @@ export interface Store {
   readonly name: string;
   /** Durable on return; results in the order of the drafts. Wants no lease. Capacity is the recipient's tree's limit. */
   send(mail: readonly MailDraft[]): Promise<readonly SendResult[]>;
-  /** A row for the owner's command inbox. Wants no lease. */
+  /** A row for the owner's command inbox. Wants no lease. A known id changes nothing (S6). */
   command(record: CommandRecord): Promise<void>;
   /** @throws RejectedError `NOT_OWNER` while another owner's lease lives; its details name the owner. */
   claim(request: ClaimRequest): Promise<Lease>;

@@ -55,6 +55,8 @@ export function createStore(backend: Backend, settings: StoreSettings): Store {
     send: (mail) => submit(null, (tx) => mail.map((draft) => sendMail(tx, draft))),
     command: (record) =>
       submit(null, (tx) => {
+        // Of two that send the same command one comes second; what its row says by then stays.
+        if (tx.command(record.id) !== undefined) return;
         tx.putCommand(record);
         told.add(record.treeId);
       }),
