@@ -1,5 +1,5 @@
 /** What a provider's step tells the run loop, and what it is asked. */
-import type { RequestId, RunId, ThreadId } from "./ids.ts";
+import type { RunId, ThreadId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
 import type { AssistantPart } from "./transcript.ts";
 import type { ToolSpec } from "./tool.ts";
@@ -56,6 +56,3 @@ export type StepEvent =
       readonly type: "finish";
       readonly reason: "stop" | "tool_calls" | "length" | "content_filter" | "other";
     };
-
-/** Characters of a question's id come from the runtime's ids, which the scripted provider is given. */
-export type MintRequestId = () => RequestId;

@@ -37,7 +37,10 @@ export type ReplyTo = {
 
 export interface WorkOutcome {
   readonly ending: WorkEnding;
-  /** The last non-empty text of the run, whole up to `mailInlineBytes`; head and tail above it. */
+  /**
+   * The last non-empty text of the run. Where no agent is owed the result it is whole; else it is what the result mail carries:
+   * head and tail above `mailInlineBytes`, with the whole in `artifactId`. Without success it is cut to that many bytes.
+   */
   readonly text: string;
   readonly artifactId: ArtifactId | null;
   /** Parsed value, when an output schema was declared and met. */
