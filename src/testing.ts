@@ -21,7 +21,6 @@ export {
   type FaultyStore,
 } from "./testing/faulty-store.ts";
 export { waitUntil } from "./testing/wait-until.ts";
-export { invariants } from "./testing/invariants.ts";
 export { assertAllConsumed } from "./testing/consumed.ts";
 export { invariants, type Invariants } from "./testing/invariants.ts";
 export type { Violation } from "./testing/invariants-picture.ts";

@@ -97,6 +97,52 @@ function* waits(picture: Picture): Iterable<Violation> {
   }
 }
 
+/** What ends a wait ends it in the commit that brings it, so no open wait has already got what it waits for. */
+function* missedEnds(picture: Picture): Iterable<Violation> {
+  for (const agent of picture.agents) {
+    for (const wait of picture.view.openWaitsOf(agent.threadId)) {
+      if (wait.works.length > 0) {
+        const ended = wait.works.filter((id) => picture.workOf.get(id)?.state === "ended").length;
+        if (ended >= wait.need)
+          yield broken("WAI-4", `${agent.path} waits for ${wait.need} works, and ${ended} have ended`);
+        continue;
+      }
+      const arrivals = new Set(picture.view.arrivals(picture.tree.treeId).map((mail) => mail.id));
+      const unseen = (picture.mailOf.get(agent.threadId) ?? []).find(
+        (mail) =>
+          mail.state === "accepted" &&
+          mail.seq > wait.sinceSeq &&
+          mail.boundRunId !== wait.runId &&
+          !arrivals.has(mail.id),
+      );
+      if (unseen !== undefined)
+        yield broken("WAI-3", `${agent.path} waits for any mail, and mail ${unseen.seq} is there`);
+    }
+  }
+}
+
+/** A run ends `completed` with the trigger-turn mail in for which it was reserved. */
+function* takesItsRequest(picture: Picture): Iterable<Violation> {
+  for (const [threadId, runs] of picture.runsOf) {
+    for (const run of runs) {
+      if (run.status !== "completed" || picture.memory.runs.get(run.id)?.status === "completed") continue;
+      const left = (picture.mailOf.get(threadId) ?? []).find(
+        (mail) =>
+          mail.state === "accepted" &&
+          mail.trigger &&
+          mail.seq <= run.reservedSeq &&
+          mail.boundRunId !== run.id,
+      );
+      if (left !== undefined) {
+        yield broken(
+          "MBX-4",
+          `run ${run.id} of ${pathOf(picture, threadId)} is completed without mail ${left.seq}, for which it was reserved`,
+        );
+      }
+    }
+  }
+}
+
 function* transcripts(picture: Picture): Iterable<Violation> {
   for (const [threadId, items] of picture.newItems) {
     const seen = picture.memory.items.get(threadId) ?? 0;
@@ -168,6 +214,8 @@ export const runFormulas: readonly Formula[] = [
   serves,
   running,
   waits,
+  missedEnds,
+  takesItsRequest,
   transcripts,
   counts,
   statuses,

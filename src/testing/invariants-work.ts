@@ -150,7 +150,42 @@ function* pendingResults(picture: Picture): Iterable<Violation> {
   }
 }
 
-export const workFormulas: readonly Formula[] = [endings, openUnder, alive, results, pendingResults];
+/** No work ends `completed` by a run that has not taken its request. */
+function* answered(picture: Picture): Iterable<Violation> {
+  for (const work of picture.works) {
+    if (picture.memory.works.get(work.id) === work || work.outcome?.ending !== "completed") continue;
+    const request = picture.view.mail(work.requestMailId);
+    if (request?.state !== "delivered" && request?.state !== "settled") {
+      yield broken("MBX-4", `${name(work)} is completed and its request is ${request?.state ?? "unknown"}`);
+    }
+  }
+}
+
+/** A result that no parent holds wakes an idle agent whose last run was completed, unless it was asked never to. */
+function* wakes(picture: Picture): Iterable<Violation> {
+  if (picture.profile.results !== "per_work") return;
+  for (const agent of picture.agents) {
+    if (agent.state !== "open" || agent.currentRun !== null || agent.lastOutcome?.status !== "completed")
+      continue;
+    for (const mail of picture.mailOf.get(agent.threadId) ?? []) {
+      if (mail.state !== "accepted" || mail.trigger || mail.resultOf === null || mail.redirectedFrom !== null)
+        continue;
+      const work = picture.workOf.get(mail.resultOf);
+      if (work === undefined || work.wake === "never" || work.holds.length > 0) continue;
+      yield broken("WAI-1", `${agent.path} is idle and the result of ${name(work)} does not wake it`);
+    }
+  }
+}
+
+export const workFormulas: readonly Formula[] = [
+  endings,
+  openUnder,
+  alive,
+  results,
+  pendingResults,
+  answered,
+  wakes,
+];
 
 function name(work: WorkRecord): string {
   return `work ${work.id} of ${work.executorPath}`;

@@ -21,6 +21,8 @@ export interface Scenario {
   readonly store: "memory" | "sqlite";
   /** Mailbox 3, residents 2, running 1. */
   readonly tiny: boolean;
+  /** A request takes little mail, so that batches matter. */
+  readonly smallBatches: boolean;
   readonly others: boolean;
   readonly fate: boolean;
   readonly faults: Faults;
@@ -54,6 +56,7 @@ export function scenarioOf(seed: number): Scenario {
     seed,
     store: seed % SQLITE_EVERY === 0 ? "sqlite" : "memory",
     tiny: d.chance(0.35),
+    smallBatches: d.chance(0.3),
     others: d.chance(0.5),
     fate: rough && d.chance(0.6),
     faults: {
@@ -100,7 +103,10 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
       failures: scenario.failures,
       questions: scenario.questions,
     },
-    limits: scenario.tiny ? TINY : LIMITS,
+    limits: {
+      ...(scenario.tiny ? TINY : LIMITS),
+      ...(scenario.smallBatches ? { mailPerRequestBytes: 12 } : {}),
+    },
     faults: scenario.faults,
     onLostRun: scenario.onLostRun,
   });
