@@ -4,23 +4,29 @@
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
-import { Grant } from "./dispatch.ts";
-import type { Tree } from "./tree.ts";
+import type { PermitPool } from "../execution/permits.ts";
+import { Grant, poolOf } from "./dispatch.ts";
+import type { Candidate, Tree } from "./tree.ts";
 
-/** @throws RejectedError `AGENT_LIMIT_REACHED` when no permit or no slot can be had now. */
-export async function admitNow(tree: Tree, threadId: ThreadId, pump: () => void): Promise<Grant> {
-  if (tree.lane.size > 0 || !tree.permits.available) throw limitReached(tree);
-  const permit = tree.permits.take();
-  if (permit === null) throw limitReached(tree);
-  try {
-    const slot = await reserveSlot(tree, threadId);
-    if (slot === null) throw limitReached(tree);
-    return new Grant(slot, permit, pump);
-  } catch (error) {
-    permit[Symbol.dispose]();
-    pump();
-    throw error;
-  }
+/**
+ * `scopes` are the subtree budgets on running children above the agent.
+ * @throws RejectedError `AGENT_LIMIT_REACHED` when no permit or no slot can be had now.
+ */
+export async function admitNow(
+  tree: Tree,
+  threadId: ThreadId,
+  scopes: Candidate["runningScopes"],
+  pump: () => void,
+): Promise<Grant> {
+  const pool = poolOf(tree, scopes);
+  if (tree.lane.size > 0 || !pool.available) throw limitReached(tree, pool);
+  const slot = await reserveSlot(tree, threadId);
+  if (slot === null) throw limitReached(tree, pool);
+  // It may have waited for an unload, and nobody holds a permit while waiting for a slot.
+  const permit = pool.take();
+  if (permit !== null) return new Grant(slot, permit, pump);
+  slot[Symbol.dispose]();
+  throw limitReached(tree, pool);
 }
 
 /** Unloads the least recently used when that makes room; null when nobody may go. */
@@ -34,11 +40,11 @@ async function reserveSlot(tree: Tree, threadId: ThreadId) {
     .then(({ slot }) => slot);
 }
 
-function limitReached(tree: Tree): RejectedError {
-  const limit = tree.permits.limit;
+function limitReached(tree: Tree, pool: PermitPool): RejectedError {
+  const { limit, inUse } = pool.limit !== null && pool.inUse >= pool.limit ? pool : tree.permits;
   return new RejectedError(
     "AGENT_LIMIT_REACHED",
-    `${tree.permits.inUse} agents run and at most ${limit} may; wait for one of them, then ask again.`,
-    { limit: "running", value: limit, use: tree.permits.inUse, resident: tree.residency.count },
+    `${inUse} agents run and at most ${limit} may; wait for one of them, then ask again.`,
+    { limit: "running", value: limit, use: inUse, resident: tree.residency.count },
   );
 }

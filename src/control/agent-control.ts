@@ -38,7 +38,7 @@ import { answerRequest } from "./requests.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
 import { codexStatus, type Residents } from "./status.ts";
-import type { Tree } from "./tree.ts";
+import { type Candidate, runningScopesAt, type Tree } from "./tree.ts";
 import type { Transaction } from "./transaction.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
 import { openWait } from "./waits.ts";
@@ -94,15 +94,14 @@ export class AgentControl implements Live, Residents {
       );
     }
     // What can be said against it is said before capacity is looked at (agents.md 17); what was done already takes none.
-    const done = await this.tree.transact((tx) => {
-      const known = recall<SpawnReceipt & JsonObject>(tx, key, asked);
-      if (known === undefined) checkSpawn(tx, caller, input);
-      return known;
-    });
-    if (done !== undefined) return done;
-    const reserved = this.tree.ids.mint("thread");
-    return this.#admitted(reserved, (tx) => {
-      const receipt = once(tx, key, asked, () => act(tx, reserved) as SpawnReceipt & JsonObject);
+    const looked = await this.tree.transact(
+      (tx): SpawnReceipt | Admission =>
+        recall<SpawnReceipt & JsonObject>(tx, key, asked) ??
+        admissionOf(tx, this.tree.ids.mint("thread"), checkSpawn(tx, caller, input).parent.threadId),
+    );
+    if (!("scopes" in looked)) return looked;
+    return this.#admitted(looked, (tx) => {
+      const receipt = once(tx, key, asked, () => act(tx, looked.threadId) as SpawnReceipt & JsonObject);
       return { value: receipt, threadId: receipt.threadId };
     });
   }
@@ -136,26 +135,26 @@ export class AgentControl implements Live, Residents {
         once(tx, key, asked, () => act(tx, false) as SpawnReceipt & JsonObject),
       );
     }
-    const looked = await this.tree.transact((tx) => {
+    const looked = await this.tree.transact((tx): SpawnReceipt | Admission => {
       const done = recall<SpawnReceipt & JsonObject>(tx, key, asked);
       if (done !== undefined) return done;
       const { agent } = checkFollowUp(tx, caller, input);
-      if (!joins(tx, agent)) return agent.threadId;
+      if (!joins(tx, agent)) return admissionOf(tx, agent.threadId, agent.parent);
       return once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject);
     });
-    if (typeof looked !== "string") return looked;
+    if (!("scopes" in looked)) return looked;
     return this.#admitted(looked, (tx) => ({
       value: once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject),
-      threadId: looked,
+      threadId: looked.threadId,
     }));
   }
 
   /** Commits with permit and slot in hand; the wake of that commit begins the run with them. */
   async #admitted<T>(
-    threadId: ThreadId,
+    { threadId, scopes }: Admission,
     plan: (tx: Transaction) => { value: T; threadId: ThreadId },
   ): Promise<T> {
-    const grant: Grant = await admitNow(this.tree, threadId, this.#pump);
+    const grant: Grant = await admitNow(this.tree, threadId, scopes, this.#pump);
     let used = false;
     try {
       const done = await this.tree.transact(plan, (value) => {
@@ -224,8 +223,10 @@ export class AgentControl implements Live, Residents {
       refuseTarget(tx, caller, agent);
       const receipt = once(tx, key, { verb: "interrupt", target, ...input }, () => {
         const previous = codexStatus(tx.store, agent, this);
+        // Before: who interrupts itself has no run any more after.
+        const acting = caller.kind === "agent" ? actingAs(tx, caller) : null;
         const touched = interrupt(tx, agent, input, this.tree.partialText);
-        if (caller.kind === "agent") interruptedActivities(tx, actingAs(tx, caller), touched);
+        if (acting !== null) interruptedActivities(tx, acting, touched);
         return { touched, previous } as unknown as JsonObject;
       });
       return receipt as unknown as Interrupted;
@@ -317,6 +318,16 @@ export class AgentControl implements Live, Residents {
   readArtifact(id: ArtifactId, offset: number, bytes: number): Promise<ArtifactPart> {
     return this.tree.read((view) => readArtifact(view, this.tree.treeId, id, offset, bytes));
   }
+}
+
+/** What is to be admitted, and the budgets on running children at its parent and above. */
+interface Admission {
+  readonly threadId: ThreadId;
+  readonly scopes: Candidate["runningScopes"];
+}
+
+function admissionOf(tx: Transaction, threadId: ThreadId, parent: ThreadId | null): Admission {
+  return { threadId, scopes: runningScopesAt(tx, parent) };
 }
 
 /** Joining a run, or one that is about to begin, takes no permit (EXE-1). */

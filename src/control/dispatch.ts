@@ -45,7 +45,7 @@ export function tryReserve(applicant: Applicant, pump: () => void): Grant | "no_
   const known = applicants.get(applicant);
   if (known === undefined || known.tree.state !== "owned") return null;
   const { tree, candidate } = known;
-  const pool = poolOf(tree, candidate);
+  const pool = poolOf(tree, candidate.runningScopes);
   if (applicant.needsPermit && !pool.available) return null;
   if (applicant.kind === "new" && tree.rateTimer !== null) return null;
   const counted = !(candidate.root && tree.profile.residentsPerTree);
@@ -64,9 +64,9 @@ export function tryReserve(applicant: Applicant, pump: () => void): Grant | "no_
 }
 
 /** The tree's pool, or that of the nearest subtree with a budget on running children. */
-function poolOf(tree: Tree, candidate: Candidate): PermitPool {
+export function poolOf(tree: Tree, scopes: Candidate["runningScopes"]): PermitPool {
   let pool = tree.permits;
-  for (const scope of candidate.runningScopes.toReversed()) {
+  for (const scope of scopes.toReversed()) {
     const known = tree.runningPools.get(scope.path);
     const next: PermitPool = known?.limit === scope.limit ? known : new PermitPool(scope.limit, pool);
     tree.runningPools.set(scope.path, next);

@@ -327,12 +327,18 @@ function memoryChange(tx: Transaction): MemoryChange {
 export function candidate(tx: Transaction, threadId: ThreadId): Candidate | null {
   const agent = tx.agent(threadId);
   if (agent.state !== "open" || agent.hostDriven) return null;
-  const runningScopes: Candidate["runningScopes"][number][] = [];
-  for (let at: AgentRecord | undefined = agent; at !== undefined && at.parent !== null;) {
-    const above = tx.store.agent(at.parent);
-    const limit = above?.config.budgets.running;
-    if (above !== undefined && typeof limit === "number") runningScopes.push({ path: above.path, limit });
-    at = above;
-  }
+  const runningScopes = runningScopesAt(tx, agent.parent);
   return { threadId, path: agent.path, root: agent.parent === null, runningScopes };
+}
+
+/** Subtree budgets on running children that an agent and those above it carry, nearest first. */
+export function runningScopesAt(tx: Transaction, from: ThreadId | null): Candidate["runningScopes"] {
+  const scopes: Candidate["runningScopes"][number][] = [];
+  for (let at = from; at !== null;) {
+    const agent = tx.agent(at);
+    const limit = agent.config.budgets.running;
+    if (typeof limit === "number") scopes.push({ path: agent.path, limit });
+    at = agent.parent;
+  }
+  return scopes;
 }

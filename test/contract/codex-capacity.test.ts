@@ -279,6 +279,26 @@ describe.each(STORES)("capacity on %s", (store) => {
     h.provider.gates.openAll();
   });
 
+  test("U-70 a budget on running children below an agent refuses as well, and only there", async () => {
+    await using h = await codex(store, {
+      scripts: {
+        "/root/a": [gate("a"), spawn("b", "count"), spawn("c", "count"), say("done")],
+        "/root/a/b": [gate("b"), say("seven")],
+      },
+      scripted: { otherwise: say("done") },
+      runtime: limits(5),
+    });
+    const { work } = await h.tree.root.spawn("a", "have it counted", { budgets: { running: 1 } });
+    h.provider.gates.open("a");
+    await work.outcome();
+    const [first, second] = await callsOf(h, "/root/a");
+    expect(first!.isError).toBe(false);
+    expect(second!.output).toMatchObject({ code: "AGENT_LIMIT_REACHED", details: { value: 1, use: 1 } });
+    const [beside] = await turn(h, spawn("d", "count"));
+    expect(beside!.isError).toBe(false);
+    h.provider.gates.openAll();
+  });
+
   test("U-17 a closed agent holds no slot and no permit", async () => {
     await using h = await codex(store, { scripts: busy("a", "b"), runtime: limits(1) });
     await begin(h, "a");

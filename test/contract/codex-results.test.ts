@@ -155,6 +155,19 @@ describe.each(STORES)("results on %s", (store) => {
     expect(limited).toContain("so far six");
   });
 
+  test("B39 no schema is checked and no salvage is kept, as the reference has neither", async () => {
+    await using h = await codex(store, {
+      scripts: {
+        "/root/a": [say("no number")],
+        "/root/b": [list(), fail({ code: "PROVIDER_REFUSED", message: "no more", accepted: true })],
+      },
+    });
+    const a = await h.tree.root.spawn("a", "count", { outputSchema: { type: "number" } });
+    const b = await h.tree.root.spawn("b", "count");
+    expect(await a.work.outcome()).toMatchObject({ ending: "completed", text: "no number", value: null });
+    expect(await b.work.outcome()).toMatchObject({ ending: "provider_error", salvage: null });
+  });
+
   test("U-117 each finished turn sends its result, to the parent alone, without figures or ids", async () => {
     await using h = await codex(store, {
       scripts: { "/root/a": [say("one"), say("one more")], "/root/b": [say("two")] },
