@@ -112,11 +112,7 @@ async function runHere(run: DemoRun): Promise<DemoEnd | null> {
   const show = showOf(run, handle);
   const follow = followInto(show, handle, reached);
   try {
-    // The same key asks for the same work: one that was begun before is gone on with (SPN-6).
-    const open = found?.asked !== null && found?.asked?.state !== "ended";
-    const asks = found === null ? 0 : found.times - (open ? 1 : 0);
-    const work = await handle.root.send(DEMO_ASK, { key: `demo-${asks}`, signal: terminal.signal });
-    const outcome = await work.outcome({ signal: terminal.signal });
+    const outcome = await askUntilKept(run, handle);
     await handle.idle(terminal.signal);
     return { reader: new TreeReader(store, handle.id), outcome, startedAt };
   } finally {
@@ -124,6 +120,22 @@ async function runHere(run: DemoRun): Promise<DemoEnd | null> {
     await show.end();
     if (terminal.signal.aborted)
       terminal.note("The tree is given back as it is. Go on with: npm start -- --resume");
+  }
+}
+
+/**
+ * Asks for the job and waits for its outcome. The same key asks for the same work, so one that was begun is gone on with
+ * (SPN-6). A work that has lost its runs to too many crashes has ended; it is asked for anew, and what its agents have
+ * found since is still there.
+ */
+async function askUntilKept({ terminal, found }: DemoRun, handle: TreeHandle): Promise<WorkOutcome> {
+  const { signal } = terminal;
+  const open = found?.asked !== null && found?.asked?.state !== "ended";
+  for (let asks = found === null ? 0 : found.times - (open ? 1 : 0); ; asks += 1) {
+    const work = await handle.root.send(DEMO_ASK, { key: `demo-${asks}`, signal });
+    const outcome = await work.outcome({ signal });
+    if (outcome.ending !== "runtime_lost") return outcome;
+    terminal.note("The root's run was lost to crashes too often; it is asked once more.");
   }
 }
 

@@ -1,5 +1,5 @@
 /** Options that commands share, and how their values are read. */
-import { Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Store } from "../../store/port.ts";
 import { findTree } from "../find-tree.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";

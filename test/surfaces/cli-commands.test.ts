@@ -1,0 +1,184 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Place, type Row, rowsOf } from "../support/cli.ts";
+
+/** A store in which a demo has come to its end. */
+const place = new Place();
+
+beforeAll(async () => {
+  expect(await place.demo("--dir", place.dir).ended).toMatchObject({ code: 0 });
+});
+afterAll(() => place[Symbol.dispose]());
+
+describe("what a tree has left", () => {
+  test("`tree` shows each agent, for people and for programs", async () => {
+    const [text, [tree]] = await Promise.all([place.run("tree"), place.rows("tree")]);
+    expect(text).toMatchObject({ code: 0, stderr: "" });
+    expect(text.stdout).toMatch(/^\/root +completed/m);
+    expect(text.stdout).toMatch(/^└─ searcher completed/m);
+    expect(text.stdout).not.toContain("\u001b");
+    expect(tree.owner).toBeNull();
+    const paths = tree.agents.map((agent: Row) => agent.path);
+    expect(paths).toEqual(["/root", "/root/counter", "/root/reader", "/root/searcher"]);
+  });
+
+  test("`log` pages: what is left out is told, and the cursor goes on", async () => {
+    const [first, rows] = await Promise.all([
+      place.run("log", "--after", "0", "--limit", "5", "--all"),
+      place.rows("log", "--after", "5", "--limit", "3"),
+    ]);
+    expect(first.stdout).toContain("tree.opened");
+    expect(first.stdout.trim().split("\n")).toHaveLength(5);
+    expect(first.stderr).toMatch(/more: coppice log --after 5/);
+    expect(rows.map((row: Row) => row.seq)).toEqual([6, 7, 8]);
+  });
+
+  test("`works`, `transfers` and `owed` are the books", async () => {
+    const [works, transfers, owed] = await Promise.all([
+      place.run("works"),
+      place.rows("transfers"),
+      place.run("owed", "/root"),
+    ]);
+    expect(works.stdout).toContain("root → searcher  interrupted");
+    const kinds = transfers.map((transfer: Row) => transfer.type);
+    expect(kinds.filter((kind) => kind === "subagent_spawn")).toHaveLength(3);
+    expect(kinds.filter((kind) => kind === "subagent_result")).toHaveLength(5);
+    expect(owed.stdout).toContain("Others owe /root: nothing");
+  });
+
+  test("OBS-3 `why` explains an agent, and that nobody runs its tree", async () => {
+    const [text, [explained]] = await Promise.all([
+      place.run("why", "/root/searcher"),
+      place.rows("why", "searcher"),
+    ]);
+    expect(text.stdout).toContain("No process owns this tree");
+    expect(explained).toMatchObject({ path: "/root/searcher", status: "idle" });
+  });
+
+  test("without arguments it says what it found and what to do next; `doctor` what is there", async () => {
+    const [home, doctor] = await Promise.all([place.run(), place.run("doctor", "--json")]);
+    expect(home.code).toBe(0);
+    expect(home.stdout).toContain(place.store);
+    expect(home.stdout).toContain("npx coppice tree");
+    const [row] = rowsOf(doctor.stdout);
+    expect(row.store.state).toBe("in order, 1 tree");
+    expect(row.vendors.map((vendor: Row) => vendor.vendor)).toContain("openai");
+  });
+});
+
+describe("a tree that nobody runs", () => {
+  test("a message is appended, and the command says that nobody reads it yet", async () => {
+    const sent = await place.run("agent", "send", "/root/reader", "for later");
+    expect(sent).toMatchObject({ code: 0 });
+    expect(sent.stdout).toContain("No process runs the tree");
+    const [tree] = await place.rows("tree");
+    expect(tree.agents.find((agent: Row) => agent.path === "/root/reader").unread).toBe(1);
+  });
+
+  test("a task starts with --run, which runs the tree until it is idle and shows the result", async () => {
+    const ran = await place.run(
+      "agent",
+      "followup",
+      "reader",
+      "Read `docs/guide.md`",
+      "--run",
+      "--pace",
+      "0",
+    );
+    expect(ran.code).toBe(0);
+    expect(ran.stdout).toContain('Read docs/guide.md: "Guide"');
+    const waited = await place.run("agent", "wait", "/root/reader", "--json");
+    expect(rowsOf(waited.stdout)[0].outcome.text).toContain("docs/guide.md");
+    const [tree] = await place.rows("tree");
+    expect(tree).toMatchObject({ owner: null });
+    expect(tree.agents.find((agent: Row) => agent.path === "/root/reader").unread).toBe(0);
+  });
+
+  test("interrupting what rests says so; a closed agent takes nothing more", async () => {
+    const idle = await place.run("agent", "interrupt", "/root/counter");
+    expect(idle).toMatchObject({ code: 0, stdout: "There was nothing to interrupt.\n" });
+    const closed = await place.run("agent", "close", "/root/counter", "--json");
+    expect(rowsOf(closed.stdout)).toEqual([{ applied_by: "here", closed: ["/root/counter"] }]);
+    const late = await place.run("agent", "send", "/root/counter", "hello", "--json");
+    expect(late).toMatchObject({ code: 3, stdout: "" });
+    expect(JSON.parse(late.stderr)).toMatchObject({ error: { code: "AGENT_CLOSED", exit: 3 } });
+  });
+
+  test("a task waits for a run: waiting for it without one is refused, not endless", async () => {
+    const asked = await place.run("agent", "followup", "searcher", "-", "--json");
+    expect(asked).toMatchObject({ code: 2, stdout: "" });
+    const place2 = place.start(
+      ["agent", "followup", "searcher", "-", "--store", place.store],
+      {},
+      "Search for `beta`",
+    );
+    expect((await place2.ended).stdout).toContain("No process runs the tree");
+    const waited = await place.run("agent", "wait", "searcher");
+    expect(waited.code).toBe(3);
+    expect(waited.stderr).toContain("--run");
+    const ran = await place.run("agent", "wait", "searcher", "--run", "--pace", "0");
+    expect(ran).toMatchObject({ code: 0 });
+    expect(ran.stdout).toContain('Searched "beta"');
+  });
+});
+
+describe("bad use", () => {
+  const foreign = `thread_${"0".repeat(21)}`;
+  test.for([
+    [2, ["tree", "--nonsense"], /unknown option '--nonsense'/],
+    [2, ["nonsense"], /coppice --help/],
+    [2, ["log", "--limit", "many"], /whole number/],
+    [2, ["agent", "send", "/root", "   "], /blank/],
+    [2, ["agent", "send", "/other", "x"], /must start with/],
+    [2, ["agent", "interrupt", "/root", "--cascade", "all"], /choices/],
+    [2, ["tree", "--tree", "first"], /not the id of a tree/],
+    [2, ["demo", "--resume", "--dir", "."], /leave out --dir/],
+    [2, ["demo", "--dir", "/nowhere/at/all"], /there is no folder/],
+    [3, ["why", "/root/nobody"], /no agent is at/],
+    [3, ["why", foreign], /no agent/],
+    [3, ["tree", "--tree", foreign], /no tree/],
+  ] as const)("exits %i for %j", async ([code, args, words]) => {
+    const ended = await place.run(...args);
+    expect(ended).toMatchObject({ code, stdout: "" });
+    expect(ended.stderr).toMatch(words);
+    expect(ended.stderr.trim().split("\n")).toHaveLength(1);
+  });
+});
+
+describe("a store that cannot be used", () => {
+  const at = (name: string): string => join(place.path, name);
+
+  beforeAll(() => {
+    writeFileSync(at("garbage.db"), "this is no database, whatever its name says. ".repeat(50));
+    mkdirSync(at("folder.db"));
+    using newer = new DatabaseSync(at("newer.db"));
+    newer.exec("PRAGMA application_id = 1668247664; PRAGMA user_version = 9999; CREATE TABLE t (x)");
+  });
+
+  test.for([
+    ["missing.db", /there is no store at .*npx coppice demo/],
+    ["garbage.db", /not a database/],
+    ["folder.db", /is a folder/],
+    ["newer.db", /has version 9999 .* Update Coppice/],
+  ] as const)("%s: one line says what is wrong, exit 5, and nothing is made", async ([name, words]) => {
+    const before = existsSync(at(name));
+    const read = place.start(["tree", "--store", at(name)]).ended;
+    const write = place.start(["agent", "send", "/root", "x", "--json", "--store", at(name)]).ended;
+    expect(await read).toMatchObject({ code: 5, stdout: "", stderr: expect.stringMatching(words) });
+    expect(await write).toMatchObject({ code: 5, stdout: "" });
+    expect(JSON.parse((await write).stderr)).toMatchObject({ error: { exit: 5 } });
+    expect(existsSync(at(name))).toBe(before);
+  });
+
+  test("a reader that goes away ends the command quietly", async () => {
+    const running = place.start(["log", "--follow", "--json", "--after", "0", "--store", place.store]);
+    await running.line(() => true);
+    running.child.stdout!.destroy();
+    // What is written next finds nobody.
+    await place.run("agent", "send", "/root", "one more line in the log");
+    const { code, stderr } = await running.ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+});
