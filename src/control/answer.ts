@@ -15,6 +15,7 @@ import type { AssistantBody } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun, recordStep } from "./runs.ts";
 import { settleRun, type Settlement } from "./settle.ts";
 import { must, type Transaction } from "./transaction.ts";
+import { unreadOf } from "./unread.ts";
 
 export interface Answered extends Accepted {
   readonly outcome: "settled" | "continues";
@@ -60,7 +61,7 @@ function outcomeOf(
 
 /** Input that reopens the run: a steer, or trigger-turn mail that it was reserved for and has not taken. */
 function moreIsDue(tx: Transaction, run: RunRecord): boolean {
-  const unread = tx.store.unread(run.threadId, { limit: tx.limits.mailboxMessages * 2 });
+  const unread = [...unreadOf(tx.store, run.threadId)];
   let phase = nextPhase(FIRST_PHASE, "answered");
   if (unread.some((mail) => mail.steer)) phase = nextPhase(phase, "steered");
   return takesMail(phase) || owesReservedMail(unread, run.id, run.reservedSeq);

@@ -4,12 +4,14 @@
  * - B3 A spent scope ends its unfinished works once, settles the runs in it, wakes nobody there and tells the root once.
  */
 import type { AgentPath } from "../protocol/agent-path.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { BudgetKind } from "../policy/budget.ts";
 import { AGENT_KEYS, TREE_KEYS } from "./budget-scopes.ts";
 import { deliver } from "./delivery.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
 import type { Transaction } from "./transaction.ts";
+import { abortWaitsOf } from "./wait-ends.ts";
 import { endWork } from "./works.ts";
 
 /** Ends what is unfinished in a spent scope, once. */
@@ -32,7 +34,9 @@ export function exhaust(
     message: `the ${scope.budget} budget of ${path} is spent`,
     status: null,
   };
-  for (const target of subtree(tx, top)) {
+  const agents = subtree(tx, top);
+  abortWaitsOf(tx, agents);
+  for (const target of agents) {
     const running = tx.agent(target.threadId);
     const run = running.currentRun === null ? undefined : tx.store.run(running.currentRun);
     if (run !== undefined)
@@ -65,6 +69,16 @@ export function raiseBudget(
   budget: BudgetKind,
   limit: number | null,
 ): void {
+  if (limit !== null && !(limit >= 0)) {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `a ${budget} budget is a number from 0 up, or null for none.`,
+      {
+        argument: "limit",
+        value: Number.isFinite(limit) ? limit : String(limit),
+      },
+    );
+  }
   const { budgets } = agent.config;
   const key = AGENT_KEYS[budget];
   if (agent.parent === null) tx.putTree({ limits: { ...tx.tree().limits, [TREE_KEYS[budget]]: limit } });

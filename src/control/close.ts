@@ -5,12 +5,15 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { deadLetter } from "./mail-states.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
 import type { Transaction } from "./transaction.ts";
+import { abortWaitsOf } from "./wait-ends.ts";
 import { endWork, resultDelivered } from "./works.ts";
+import { unreadOf } from "./unread.ts";
 
 /** Closes the agents and answers them, leaves first. Closed ones are left out. */
 export function close(tx: Transaction, target: AgentRecord, partial: PartialText): AgentRecord[] {
   const agents = subtree(tx, target);
   for (const agent of agents) tx.closing.add(agent.threadId);
+  abortWaitsOf(tx, agents);
   return agents.map((agent) => closeOne(tx, target.path, agent, partial(agent.threadId)));
 }
 
@@ -22,7 +25,7 @@ function closeOne(tx: Transaction, top: AgentPath, target: AgentRecord, partial:
   for (const work of tx.store.openWorksOf(agent.threadId)) {
     endWork(tx, work.id, { ending: "cancelled", text: work.servedBy === null ? "" : partial, quiet: top });
   }
-  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 4 })) {
+  for (const mail of unreadOf(tx.store, agent.threadId)) {
     // Passed on already, and there is nobody left: it stays in the tree's inbox.
     if (agent.parent === null && mail.redirectedFrom !== null) {
       if (!tx.inboxed.has(mail.id)) tx.putTree({ inbox: tx.tree().inbox + 1 });

@@ -8,7 +8,7 @@ import type { MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ContextTopic, ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import { selectBatch } from "../mailbox/drain.ts";
-import { renderMail, renderResultStub } from "../mailbox/render.ts";
+import { artifactLine, renderMail, renderResultStub } from "../mailbox/render.ts";
 import { chooseModeHint, hintToSend } from "../policy/mode-hint.ts";
 import type { NextInput } from "../session/ports.ts";
 import { childrenNote } from "./children-note.ts";
@@ -16,6 +16,7 @@ import { authorName } from "./delivery.ts";
 import { deadLetter } from "./mail-states.ts";
 import { quarantine } from "./quarantine.ts";
 import { must, type Transaction } from "./transaction.ts";
+import { unreadOf } from "./unread.ts";
 
 /** Runs in a row that the provider refused before queue-only mail is kept out (MBX-15). */
 const REFUSALS = 3;
@@ -36,7 +37,7 @@ export function composeInput(
   quarantine(tx, agent);
   const byUser = run.causes.some((cause) => tx.store.mail(cause.mailId)?.kind === "user");
   const batch = selectBatch({
-    unread: tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 }),
+    unread: unreadOf(tx.store, agent.threadId),
     runId: run.id,
     reservedSeq: run.reservedSeq,
     phase: first ? "first" : "boundary",
@@ -146,10 +147,15 @@ function inputLast(batch: readonly MailRecord[]): readonly MailRecord[] {
   return [...batch.filter((mail) => !isInput(mail)), ...batch.filter(isInput)];
 }
 
+/** Input of the user whole, or its head and tail and where the rest is (MBX-9). */
+function userText({ content }: MailRecord): string {
+  return content.artifact === null ? content.text : `${content.text}\n\n[${artifactLine(content.artifact)}]`;
+}
+
 /** The transcript item of a message. */
 export function itemOf(tx: Transaction, mail: MailRecord): ItemBody {
   if (mail.kind === "user") {
-    return { kind: "user", text: mail.content.text, mailId: mail.id, workId: mail.workId, inherited: false };
+    return { kind: "user", text: userText(mail), mailId: mail.id, workId: mail.workId, inherited: false };
   }
   const author = authorName(mail.author);
   return {

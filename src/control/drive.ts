@@ -10,6 +10,7 @@ import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { endSpan, failureOf } from "../platform/telemetry.ts";
 import { driveRun } from "../session/run-loop.ts";
 import type { Session } from "../session/session.ts";
+import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { forget, load } from "./load.ts";
 import { loadHasFailed } from "./load-failure.ts";
@@ -43,8 +44,8 @@ export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
       },
     );
     if (reserved === "rate") tree.reactions.rateReached(tree, candidate);
-    if (reserved === null || reserved === "rate") return false;
-    if (session.run?.id === reserved.run.id) startDrive(tree, session);
+    if (reserved === null || reserved === "rate" || !isOurs(tree, session, reserved.run.id)) return false;
+    startDrive(tree, session);
     return true;
   });
 }
@@ -69,10 +70,15 @@ export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
         tree.runs.set(candidate.threadId, { runId, candidate, grant, composed: true, drainedSeq: 0 });
       },
     );
-    if (resumed === null) return false;
-    if (session.run?.id === runId) startDrive(tree, session);
+    if (resumed === null || !isOurs(tree, session, runId)) return false;
+    startDrive(tree, session);
     return true;
   });
+}
+
+/** Not so when the run was settled, or the tree given up, while its commit was under way. */
+function isOurs(tree: Tree, session: Session, runId: RunId): boolean {
+  return tree.state === "owned" && session.run?.id === runId;
 }
 
 /** Loads the session and hands it on; a grant that is not used is given back, and what fails is taken care of. */
@@ -155,6 +161,7 @@ async function dropRun(tree: Tree, session: Session, error: unknown): Promise<vo
   forget(tree, threadId);
   tree.residency.release(threadId);
   session.abort?.abort(new InterruptedError("RUN_INTERRUPTED", describeError(error)));
+  void closeSession(tree, session);
   if (runId !== undefined) await tree.reactions.dropped(tree, runId);
   // Until the store has it settled the run counts as running (EXE-4).
   grant?.[Symbol.dispose]();

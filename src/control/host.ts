@@ -15,6 +15,7 @@ import { authorName } from "./delivery.ts";
 import { figures } from "./figures.ts";
 import { acknowledgeMail } from "./take-mail.ts";
 import type { Transaction } from "./transaction.ts";
+import { unreadOf } from "./unread.ts";
 
 /** Bounds of one answer. */
 const MESSAGES = 32;
@@ -31,7 +32,7 @@ export interface HostMail {
 export function acknowledge(tx: Transaction, agent: AgentRecord, cursor: string | null | undefined): void {
   const upTo = Number(/^seq:(\d+)$/.exec(cursor ?? "")?.[1] ?? 0);
   if (upTo === 0) return;
-  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+  for (const mail of unreadOf(tx.store, agent.threadId)) {
     if (mail.seq <= upTo && mail.handedOut > 0) acknowledgeMail(tx, mail);
   }
 }

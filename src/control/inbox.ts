@@ -1,6 +1,8 @@
 /** What others left for the owner of a tree: mail sent without the lease, and commands (REC-2). */
-import { CoppiceError, describeError } from "../protocol/errors.ts";
-import type { CommandRecord } from "../protocol/command.ts";
+import { z } from "zod";
+import { ROOT_PATH } from "../protocol/agent-path.ts";
+import { COMMAND_ARGUMENTS, type CommandRecord, type CommandVerb } from "../protocol/command.ts";
+import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { answerRequest } from "./requests.ts";
 import { raiseBudget } from "./budget.ts";
@@ -43,26 +45,24 @@ export function refuseCommand(tx: Transaction, command: CommandRecord, error: un
   tx.emit("command.applied", null, {}, { commandId: command.id, verb: command.verb, refused: true });
 }
 
+/** @throws RejectedError `INVALID_ARGUMENT` for arguments that the verb does not take, and what the verb itself refuses. */
 export function carryOut(
   tx: Transaction,
   command: Pick<CommandRecord, "verb" | "arguments">,
   partial: PartialText,
 ): Json {
-  const asked = command.arguments;
   const user = { kind: "user", name: "cli" } as const;
-  const target = (): AgentRecord => resolveTarget(tx.store, tx.treeId, "/root", text(asked, "target"));
+  const agentAt = (target: string): AgentRecord => resolveTarget(tx.store, tx.treeId, ROOT_PATH, target);
+  if (!Object.hasOwn(COMMAND_ARGUMENTS, command.verb)) {
+    throw new RejectedError("INVALID_ARGUMENT", `no command is called ${command.verb}.`, {
+      verb: command.verb,
+    });
+  }
   switch (command.verb) {
     case "interrupt": {
-      const touched = interrupt(
-        tx,
-        target(),
-        {
-          cascade: asked["cascade"] === "subtree" ? "subtree" : "none",
-          pending: asked["pending"] === "cancel" ? "cancel" : "keep",
-          ...(typeof asked["run"] === "string" ? { runId: asked["run"] as `run_${string}` } : {}),
-        },
-        partial,
-      );
+      const { target, cascade, pending, run } = argumentsOf("interrupt", command.arguments);
+      const asked = { cascade, pending, runId: run };
+      const touched = interrupt(tx, agentAt(target), asked, partial);
       return {
         touched: touched.map((one) => ({
           path: one.path,
@@ -71,34 +71,44 @@ export function carryOut(
         })),
       };
     }
-    case "close":
-      return { closed: close(tx, target(), partial).map((agent) => agent.path) };
+    case "close": {
+      const { target } = argumentsOf("close", command.arguments);
+      return { closed: close(tx, agentAt(target), partial).map((agent) => agent.path) };
+    }
     case "send": {
-      const sent = sendMessage(tx, user, text(asked, "target"), text(asked, "message"));
+      const { target, message } = argumentsOf("send", command.arguments);
+      const sent = sendMessage(tx, user, target, message);
       return { message_id: sent.mail.id, seq: sent.mail.seq, agent: sent.agent.path };
     }
     case "followup": {
-      const agent = target();
+      const { target, message } = argumentsOf("followup", command.arguments);
+      const agent = agentAt(target);
       const work =
         agent.parent === null
-          ? userInput(tx, agent.threadId, user, { message: text(asked, "message"), onBusy: "queue" })
-          : followUp(tx, user, { target: agent.threadId, message: text(asked, "message") }, true).work;
+          ? userInput(tx, agent.threadId, user, { message, onBusy: "queue" })
+          : followUp(tx, user, { target: agent.threadId, message }, false).work;
       return { work_id: work.id, agent: agent.path };
     }
-    case "answer":
-      return {
-        request_id: answerRequest(tx, text(asked, "request") as `req_${string}`, text(asked, "answer")).id,
-      };
+    case "answer": {
+      const { request, answer } = argumentsOf("answer", command.arguments);
+      return { request_id: answerRequest(tx, request, answer).id };
+    }
     case "raise_budget": {
-      const limit = asked["limit"];
-      const budget = text(asked, "budget") as "tokens" | "money" | "wallClock";
-      raiseBudget(tx, target(), budget, typeof limit === "number" ? limit : null);
-      return { budget, limit: typeof limit === "number" ? limit : null };
+      const { target, budget, limit } = argumentsOf("raise_budget", command.arguments);
+      raiseBudget(tx, agentAt(target), budget, limit);
+      return { budget, limit };
     }
   }
 }
 
-function text(asked: JsonObject, name: string): string {
-  const value = asked[name];
-  return typeof value === "string" ? value : "";
+function argumentsOf<Verb extends CommandVerb>(
+  verb: Verb,
+  given: JsonObject,
+): z.output<(typeof COMMAND_ARGUMENTS)[Verb]> {
+  const parsed = COMMAND_ARGUMENTS[verb].safeParse(given);
+  if (parsed.success) return parsed.data as z.output<(typeof COMMAND_ARGUMENTS)[Verb]>;
+  const faults = z.prettifyError(parsed.error).replaceAll("\n", "; ");
+  throw new RejectedError("INVALID_ARGUMENT", `the arguments of the command ${verb} are wrong: ${faults}.`, {
+    verb,
+  });
 }

@@ -15,7 +15,9 @@ import { appendItems, partialItems } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { statusOf } from "./status.ts";
 import type { Transaction } from "./transaction.ts";
+import { abortWaitsOf } from "./wait-ends.ts";
 import { awaitingWorks, endWork, type Quiet, worksAskedBy } from "./works.ts";
+import { unreadOf } from "./unread.ts";
 
 export interface InterruptInput {
   /** Does nothing to a later run (INT-2). */
@@ -45,6 +47,7 @@ export function interrupt(
   if (input.runId !== undefined && tx.agent(target.threadId).currentRun !== input.runId) return [];
   const agents = input.cascade === "subtree" ? subtree(tx, target) : [target];
   const before = agents.map((agent) => ({ agent, previous: statusOf(tx.store, agent, tx.context) }));
+  abortWaitsOf(tx, agents);
   const touched = before.filter(({ agent }) => interruptOne(tx, agent, input, partial(agent.threadId)));
   return touched.map(({ agent, previous }) => ({
     path: agent.path,
@@ -94,7 +97,7 @@ function interruptOne(tx: Transaction, target: AgentRecord, input: InterruptInpu
 /** A run that was only queued ends with its requests (INT-8, MBX-16). */
 function endQueued(tx: Transaction, agent: AgentRecord, queued: boolean): void {
   if (!queued) return;
-  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+  for (const mail of unreadOf(tx.store, agent.threadId)) {
     if (!mail.trigger) continue;
     const asked = worksAskedBy(tx, mail);
     for (const id of asked) endWork(tx, id, { ending: "interrupted", text: "" });
@@ -162,7 +165,7 @@ const INTERRUPTED: ItemBody = {
 function keepRequests(tx: Transaction, agent: AgentRecord, run: RunRecord | null): void {
   const asked = (mail: MailRecord): boolean =>
     mail.trigger && (run === null || mail.seq <= run.reservedSeq) && worksAskedBy(tx, mail).length > 0;
-  const requests = tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 }).filter(asked);
+  const requests = [...unreadOf(tx.store, agent.threadId)].filter(asked);
   if (requests.length === 0) return;
   appendItems(tx, agent, run, [...requests.map((mail) => itemOf(tx, mail)), INTERRUPTED]);
 }
@@ -190,14 +193,14 @@ export function closeOpenCalls(
 
 /** The interrupt's commit turns pending trigger mail queue-only (agents.md 38). */
 function queueTriggers(tx: Transaction, agent: AgentRecord): void {
-  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+  for (const mail of unreadOf(tx.store, agent.threadId)) {
     setTrigger(tx, mail, false);
   }
   tx.effects.wake.delete(agent.threadId);
 }
 
 function cancelPending(tx: Transaction, agent: AgentRecord): void {
-  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+  for (const mail of unreadOf(tx.store, agent.threadId)) {
     for (const id of worksAskedBy(tx, mail)) endWork(tx, id, { ending: "cancelled", text: "" });
     if (mail.workId === null && mail.kind === "notice") deadLetter(tx, mail, "work_ended");
   }

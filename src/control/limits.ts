@@ -27,6 +27,8 @@ export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: A
     );
   }
   refuseRate(tx, "spawnsPerMinute", tree.recentSpawns, tx.limits.spawnsPerMinute);
+  // A spawn starts a run: over the runs a minute it is refused like a follow-up (BUD-5).
+  refuseRate(tx, "runsPerMinute", tree.recentRuns, tx.limits.runsPerMinute);
   for (const scope of scopesAbove(tx, parent)) requireScope(tx, scope.agent, scope.budgets, parent);
 }
 

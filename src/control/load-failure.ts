@@ -9,6 +9,7 @@ import type { Transaction } from "./transaction.ts";
 import type { Candidate, Tree } from "./tree.ts";
 import { resumeWhenFree } from "./wait-ends.ts";
 import { endWork, worksAskedBy } from "./works.ts";
+import { unreadOf } from "./unread.ts";
 
 /** Loads are tried so often while their failure is retryable. */
 const TRIES = 3;
@@ -82,7 +83,7 @@ function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
     appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "aborted: the agent could not be loaded"));
     settleRun(tx, run.id, { status: "failed", reason: "failed", text: run.text, error: failure });
   }
-  for (const mail of tx.store.unread(agent.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+  for (const mail of unreadOf(tx.store, agent.threadId)) {
     if (!mail.trigger) continue;
     for (const id of worksAskedBy(tx, mail)) {
       endWork(tx, id, {

@@ -12,6 +12,7 @@ import { createLifecycle } from "../session/lifecycle.ts";
 import type { ProviderSession } from "../providers/port.ts";
 import { Session } from "../session/session.ts";
 import type { StoreView } from "../store/port.ts";
+import { closeSession } from "./close-session.ts";
 import { requireOpen } from "./delivery.ts";
 import type { Tree } from "./tree.ts";
 
@@ -227,9 +228,7 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
   }
   session.lifecycle.send("UNLOADED");
   forget(tree, threadId);
-  await session.provider.close().catch((error: unknown) => {
-    tree.shared.logger.warn({ threadId, err: error }, "closing a provider session failed");
-  });
+  await closeSession(tree, session);
   return true;
 }
 
@@ -248,4 +247,5 @@ export function forget(tree: Tree, threadId: ThreadId): void {
   tree.sessions.delete(threadId);
   tree.mailboxes.delete(threadId);
   tree.runs.delete(threadId);
+  tree.notHeld(threadId);
 }

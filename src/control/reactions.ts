@@ -3,6 +3,7 @@ import { CoppiceError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
 import { delay } from "../platform/clock.ts";
+import { closeSession } from "./close-session.ts";
 import { apply, cancel, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
 import { forget } from "./load.ts";
@@ -49,6 +50,7 @@ function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
   const session = tree.sessions.get(threadId);
   const active = tree.runs.get(threadId);
   if (active?.runId === runId) tree.runs.delete(threadId);
+  tree.notHeld(threadId);
   if (session?.run?.id === runId) {
     session.run = null;
     session.agent = { ...session.agent, openRequests: 0 };
@@ -72,9 +74,7 @@ function closed(tree: Tree, threadId: ThreadId): void {
   forget(tree, threadId);
   grant?.[Symbol.dispose]();
   tree.residency.release(threadId);
-  session.provider.close().catch((error: unknown) => {
-    tree.shared.logger.warn({ threadId, err: error }, "closing a provider session failed");
-  });
+  void closeSession(tree, session);
 }
 
 /** One timer a tree, for the earliest deadline of its open waits. */

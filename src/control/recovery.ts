@@ -3,6 +3,7 @@
  * recovery finds nothing left to do.
  */
 import { isSettled, type RunRecord } from "../protocol/run.ts";
+import { openCalls } from "../protocol/transcript.ts";
 import type { RunId, WorkId } from "../protocol/ids.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { deliver } from "./delivery.ts";
@@ -30,7 +31,7 @@ export function recoverRun(tx: Transaction, runId: RunId): void {
   const run = must(tx.store.run(runId), "run", runId);
   if (isSettled(run)) return;
   if (run.acceptedAt === null) voidRun(tx, run);
-  else if (survives(tx, run)) recheck(tx, run);
+  else if (survives(tx, run)) recheck(tx, inWait(tx, run));
   else loseRun(tx, run);
 }
 
@@ -46,10 +47,28 @@ function voidRun(tx: Transaction, run: RunRecord): void {
   }
 }
 
-/** Its only open calls are waits that are stored, or a question: it is not lost. */
+/**
+ * Its only open calls are waits that are stored, or questions: it is not lost. That is so before it has said that it waits,
+ * and after it was told to go on, as long as no output of them was stored.
+ */
 function survives(tx: Transaction, run: RunRecord): boolean {
-  if (run.status !== "waiting" || !tx.context.parksWaits(run.provider)) return false;
-  return true;
+  if (!tx.context.parksWaits(run.provider)) return false;
+  if (run.status === "waiting") return true;
+  const { items } = tx.agent(run.threadId);
+  const open = openCalls(tx.store.items(run.threadId, run.firstItem, items - run.firstItem));
+  const waits = tx.store.waitsOfRun(run.id).filter((wait) => wait.step === run.steps);
+  return (
+    open.length > 0 &&
+    open.every((call) => call.type === "request" || waits.some((wait) => wait.callId === call.callId))
+  );
+}
+
+function inWait(tx: Transaction, run: RunRecord): RunRecord {
+  if (run.status === "waiting") return run;
+  const next: RunRecord = { ...run, status: "waiting", waitingSince: tx.now };
+  tx.store.putRun(next);
+  tx.emit("run.waiting", tx.agent(run.threadId), { runId: run.id });
+  return next;
 }
 
 /** What the waits wait for may have happened before the crash, and ended them; then the run only has to go on. */

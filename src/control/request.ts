@@ -5,7 +5,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { Wake, WorkRecord } from "../protocol/work.ts";
-import { requireText } from "../platform/text.ts";
+import { headBytes, requireText } from "../platform/text.ts";
 import type { Acting } from "./caller.ts";
 import { deliver } from "./delivery.ts";
 import { resolveTarget } from "./resolve-target.ts";
@@ -45,7 +45,8 @@ export function requestWork(
       executor,
       origin: acting.run,
       replyTo,
-      objective: input.message,
+      // The whole of it is the request's mail; the record is written often and shown in lists.
+      objective: headBytes(input.message, tx.limits.artifactHeadBytes),
       wake: input.wake,
       detached: input.detached,
       outputSchema: tx.profile.outputSchemas ? input.outputSchema : null,

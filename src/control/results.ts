@@ -14,6 +14,7 @@ import { byteLength, headBytes } from "../platform/text.ts";
 import { deliver, storeContent } from "./delivery.ts";
 import { setTrigger } from "./mail-states.ts";
 import type { Transaction } from "./transaction.ts";
+import { unreadOf } from "./unread.ts";
 
 /** What header lines take beside a payload. */
 const HEADER_ROOM = 1024;
@@ -225,7 +226,7 @@ export function wakes(tx: Transaction, work: WorkRecord, recipient: AgentRecord)
 
 /** The settle of a run turns results that are still undelivered into trigger-turn mail where they wake (WAI-1). */
 export function turnResults(tx: Transaction, recipient: AgentRecord): void {
-  for (const mail of tx.store.unread(recipient.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+  for (const mail of unreadOf(tx.store, recipient.threadId)) {
     if (mail.trigger || mail.resultOf === null || mail.redirectedFrom !== null) continue;
     const work = tx.store.work(mail.resultOf);
     if (work !== undefined && wakes(tx, work, recipient)) setTrigger(tx, mail, true);

@@ -16,6 +16,7 @@ import { quarantine } from "./quarantine.ts";
 import { takeMail } from "./take-mail.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { endWork, worksAskedBy } from "./works.ts";
+import { unreadOf } from "./unread.ts";
 
 /** Reserves a run for the trigger-turn mail that is pending. Null when there is nothing to do any more. */
 export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "rate" | null {
@@ -27,9 +28,7 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
   endOverservedWorks(tx, agent);
   // Before it is counted what starts the run: what cannot be read starts none, and what stands for it may (MBX-10).
   agent = quarantine(tx, agent);
-  const triggers = tx.store
-    .unread(threadId, { limit: tx.limits.mailboxMessages * 2 })
-    .filter((mail) => mail.trigger);
+  const triggers = [...unreadOf(tx.store, threadId)].filter((mail) => mail.trigger);
   if (triggers.length === 0) return null;
   const merged = mergeStartOptions(triggers);
   const id = tx.id("run");
@@ -271,7 +270,7 @@ export function resumeRun(tx: Transaction, runId: RunId): RunRecord {
  */
 export function worksOfStart(tx: Transaction, run: RunRecord, seq: number): readonly WorkId[] {
   const works = new Set<WorkId>();
-  for (const mail of tx.store.unread(run.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+  for (const mail of unreadOf(tx.store, run.threadId)) {
     if (mail.seq > seq) break;
     for (const asked of worksAskedBy(tx, mail)) works.add(asked);
     if (mail.resultOf === null) continue;

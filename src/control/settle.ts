@@ -23,6 +23,7 @@ import { must, type Transaction } from "./transaction.ts";
 import { breakCycles } from "./wait-cycle.ts";
 import { abortWaits } from "./wait-ends.ts";
 import { awaitingWorks, endWork, type Ending, type Quiet } from "./works.ts";
+import { unreadOf } from "./unread.ts";
 
 type PerWork = Pick<Ending, "ending"> & Partial<Pick<Ending, "value" | "error">>;
 
@@ -192,7 +193,7 @@ function endUnaccepted(tx: Transaction, run: RunRecord, settlement: Settlement):
     });
   }
   // What was drained into the request is accepted again, as queue-only mail.
-  for (const mail of tx.store.unread(run.threadId, { limit: tx.limits.mailboxMessages * 2 })) {
+  for (const mail of unreadOf(tx.store, run.threadId)) {
     if (mail.seq <= seq && mail.workId === null) setTrigger(tx, mail, false);
   }
 }

@@ -29,6 +29,7 @@ import type { Inspect } from "../session/lifecycle.ts";
 import type { Session } from "../session/session.ts";
 import type { Lease, Store, StoreView } from "../store/port.ts";
 import { Reservations } from "./budget-scopes.ts";
+import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { type ConfigRequest, type Effects, type PlanContext, Transaction } from "./transaction.ts";
@@ -207,6 +208,11 @@ export class Tree implements PlanContext {
     if (this.reservations.released !== seen) this.#resumeHeld();
   }
 
+  /** Its run is over, or not in memory any more: there is nothing to come back to. */
+  notHeld(threadId: ThreadId): void {
+    this.#held.delete(threadId);
+  }
+
   #resumeHeld(): void {
     if (this.state !== "owned" || this.#held.size === 0) return;
     const held = [...this.#held.values()];
@@ -218,7 +224,8 @@ export class Tree implements PlanContext {
 
   /**
    * Commits a plan and applies what it asks of memory; `absorb` runs first, in the same synchronous block, so that what a
-   * later commit asks finds memory as this one has left it.
+   * later commit asks finds memory as this one has left it. Neither happens when the tree was given up meanwhile: what was
+   * committed is the next owner's to act on.
    * @throws what the plan throws; `FENCED` when the tree has another owner, after which this one is lost.
    */
   async transact<T>(plan: (tx: Transaction) => T, absorb?: (value: T) => void): Promise<T> {
@@ -229,8 +236,10 @@ export class Tree implements PlanContext {
         const result = plan(tx);
         return { value: result, effects: tx.effects, change: memoryChange(tx) };
       });
-      absorb?.(value);
-      this.apply(effects, change);
+      if (this.state === "owned") {
+        absorb?.(value);
+        this.apply(effects, change);
+      }
       return value;
     } catch (error) {
       if (CoppiceError.is(error) && error.code === "FENCED") this.lose("its lease was taken over");
@@ -274,7 +283,7 @@ export class Tree implements PlanContext {
       session.end();
       this.runs.get(threadId)?.grant?.[Symbol.dispose]();
       this.residency.release(threadId);
-      session.provider.close().catch(() => undefined);
+      void closeSession(this, session);
     }
     this.sessions.clear();
     this.runs.clear();
@@ -293,8 +302,10 @@ export class Tree implements PlanContext {
     }
     for (const { threadId, items } of effects.items) this.sessions.get(threadId)?.append(items);
     this.events.publish(effects.events);
-    if (this.state !== "owned") return;
     for (const { threadId, runId, why } of effects.stop) this.reactions.stop(this, threadId, runId, why);
+    for (const threadId of change.unqueued) {
+      if (this.lane.isWaiting(threadId, "new")) this.lane.cancel(threadId);
+    }
     // Before the permits of what has settled are given back: a return goes first (EXE-3).
     for (const candidate of change.resume) this.reactions.resume(this, candidate);
     for (const { threadId, runId } of effects.settled) this.reactions.settled(this, threadId, runId);
@@ -311,6 +322,8 @@ interface MemoryChange {
   readonly mailboxes: readonly (readonly [ThreadId, Mailbox])[];
   readonly wake: readonly Candidate[];
   readonly resume: readonly Candidate[];
+  /** Agents whose last pending work has ended before it had a run. */
+  readonly unqueued: readonly ThreadId[];
   readonly limits: Limits | null;
 }
 
@@ -320,6 +333,12 @@ function memoryChange(tx: Transaction): MemoryChange {
     mailboxes: [...effects.mail].map((id) => [id, tx.store.mailbox(id)] as const),
     wake: [...effects.wake].flatMap((id) => candidate(tx, id) ?? []),
     resume: [...effects.resume].flatMap((id) => candidate(tx, id) ?? []),
+    unqueued: effects.worksEnded.flatMap((id) => {
+      const { executor } = tx.store.work(id)!;
+      return tx.agent(executor).currentRun === null && tx.store.mailbox(executor).triggers === 0
+        ? [executor]
+        : [];
+    }),
     limits: tx.limitsChanged ? tx.tree().limits : null,
   };
 }

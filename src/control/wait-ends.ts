@@ -72,6 +72,12 @@ export function endDueWaits(tx: Transaction): void {
   tx.effects.deadlines = true;
 }
 
+/** What is ended together must not look as if one had waited for the end of the other (INT-8). */
+export function abortWaitsOf(tx: Transaction, agents: readonly AgentRecord[]): void {
+  for (const { threadId, currentRun } of agents)
+    if (currentRun !== null) abortWaits(tx, threadId, currentRun);
+}
+
 /** A run that settles takes its open waits with it. */
 export function abortWaits(tx: Transaction, threadId: ThreadId, runId: RunId): void {
   for (const wait of tx.store.openWaitsOf(threadId)) {

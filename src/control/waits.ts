@@ -21,6 +21,7 @@ import { currentRun } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { findLoop } from "./wait-cycle.ts";
 import { endForMail, settledWorks } from "./wait-ends.ts";
+import { unreadOf } from "./unread.ts";
 
 /** Items looked through for what an agent last did. */
 const LOOK_BACK = 8;
@@ -96,8 +97,7 @@ function seenSeq(tx: Transaction, agent: AgentRecord): number {
 }
 
 function endAtOnce(tx: Transaction, agent: AgentRecord, wait: WaitRecord, timeoutMs: number): WaitEnd | null {
-  const ends = tx.store
-    .unread(agent.threadId, { afterSeq: wait.sinceSeq, limit: tx.limits.mailboxMessages })
+  const ends = [...unreadOf(tx.store, agent.threadId, wait.sinceSeq)]
     .filter((mail) => mail.boundRunId !== wait.runId)
     .map((mail) => endForMail(wait, mail));
   if (ends.includes("new_input")) return "new_input";

@@ -12,7 +12,7 @@ import type { MailRecord } from "../protocol/mail.ts";
 
 export interface DrainRequest {
   /** Oldest first. */
-  readonly unread: readonly MailRecord[];
+  readonly unread: Iterable<MailRecord>;
   readonly runId: RunId;
   /** `first`: no request of this run was accepted yet. */
   readonly phase: "first" | "boundary";

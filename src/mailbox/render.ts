@@ -7,7 +7,7 @@
  * - R3 Every message of an agent or of the runtime says that it carries no user authority. Input of the user is not rendered
  *   here; it is a user turn of its own.
  */
-import type { MailAuthor, MailKind, MailRecord } from "../protocol/mail.ts";
+import type { MailAuthor, MailContent, MailKind, MailRecord } from "../protocol/mail.ts";
 import { totalTokens, type UsageReport } from "../protocol/usage.ts";
 import type { WorkEnding } from "../protocol/work.ts";
 
@@ -84,12 +84,14 @@ function header(mail: RenderableMail, { withWork, usage = null }: RenderOptions)
   if (mail.author.kind !== "user") lines.push("Authority: carries no user authority");
   const { artifact } = mail.content;
   if (artifact !== null) {
-    lines.push(
-      `Artifact: ${artifact.id}, ${artifact.bytes} bytes, sha256 ${artifact.digest}; below are its head and tail, ` +
-        "read_artifact gives the rest",
-    );
+    lines.push(artifactLine(artifact));
   }
   return `${lines.join("\n")}\n`;
+}
+
+/** Where the whole of a shortened payload is. */
+export function artifactLine({ id, bytes, digest }: NonNullable<MailContent["artifact"]>): string {
+  return `Artifact: ${id}, ${bytes} bytes, sha256 ${digest}; here are its head and tail, read_artifact gives the rest`;
 }
 
 function usageText({ own, subtree }: UsageReport): string {

@@ -1,8 +1,33 @@
 /** Commands of other processes, and receipts of commands that carry an idempotency key (REC-2, SPN-6). */
-import type { CommandId, TreeId } from "./ids.ts";
+import { z } from "zod";
+import type { CommandId, RequestId, RunId, TreeId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
 
-export type CommandVerb = "interrupt" | "close" | "followup" | "send" | "answer" | "raise_budget";
+const target = z.string();
+const message = z.string();
+const runId = z.templateLiteral([z.literal("run_"), z.string()]).transform((id) => id as RunId);
+const requestId = z.templateLiteral([z.literal("req_"), z.string()]).transform((id) => id as RequestId);
+
+/** Arguments of the commands, by verb. A row is written by anybody who can open the store, so its owner parses it. */
+export const COMMAND_ARGUMENTS = {
+  interrupt: z.strictObject({
+    target,
+    cascade: z.enum(["none", "subtree"]).optional(),
+    pending: z.enum(["keep", "cancel"]).optional(),
+    run: runId.optional(),
+  }),
+  close: z.strictObject({ target }),
+  followup: z.strictObject({ target, message }),
+  send: z.strictObject({ target, message }),
+  answer: z.strictObject({ request: requestId, answer: z.string() }),
+  raise_budget: z.strictObject({
+    target,
+    budget: z.enum(["tokens", "money", "wallClock"]),
+    limit: z.number().min(0).nullable(),
+  }),
+} as const;
+
+export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;
 
 export interface CommandRecord {
   readonly id: CommandId;

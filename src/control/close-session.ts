@@ -1,0 +1,13 @@
+/** The end of a provider's session, wherever its own session is dropped from memory. */
+import type { Session } from "../session/session.ts";
+import type { Tree } from "./tree.ts";
+
+/** Resolves when it is closed; a provider that fails at it is told to the operator and hinders nobody. */
+export async function closeSession(tree: Pick<Tree, "shared">, session: Session): Promise<void> {
+  try {
+    await session.provider.close();
+  } catch (error) {
+    const { threadId } = session.agent;
+    tree.shared.logger.warn({ threadId, err: error }, "closing a provider session failed");
+  }
+}
