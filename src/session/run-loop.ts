@@ -18,13 +18,18 @@ import type { Session } from "./session.ts";
 /** Drives the session's current run until it is settled, waits, or is aborted. */
 export async function driveRun(session: Session, ports: RunPorts, signal: AbortSignal): Promise<void> {
   const started = new Set<string>();
-  for (;;) {
-    const open = openCalls(session.items);
-    if (open.length > 0) {
-      if (await settleCalls(session, ports, signal, open, started)) return;
-      continue;
+  try {
+    for (;;) {
+      const open = openCalls(session.items);
+      if (open.length > 0) {
+        if (await settleCalls(session, ports, signal, open, started)) return;
+        continue;
+      }
+      if (await requestStep(session, ports, signal)) return;
     }
-    if (await requestStep(session, ports, signal)) return;
+  } finally {
+    // The next run must not overlap with a request that has yet to end; whoever aborted bounds how long (INT-3).
+    if (signal.aborted) await session.ending;
   }
 }
 
@@ -222,7 +227,7 @@ async function receive(
     },
     signal,
   );
-  for await (const event of untilAborted(events, signal)) {
+  for await (const event of untilAborted(session, events, signal)) {
     if (!accepted) {
       // Nothing of the response is kept before the acceptance is: mail is `delivered` here and not before (MBX-7).
       accepted = true;
@@ -255,8 +260,14 @@ async function receive(
     throw new TransientError("PROVIDER_UNREACHABLE", "the provider ended the response before it began.");
 }
 
+const IGNORE = (): void => undefined;
+
 /** Ends with the signal's reason at once, whatever the provider does (INT-3); the rest of its stream is let go. */
-async function* untilAborted<T>(events: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+async function* untilAborted<T>(
+  session: Session,
+  events: AsyncIterable<T>,
+  signal: AbortSignal,
+): AsyncIterable<T> {
   const iterator = events[Symbol.asyncIterator]();
   const aborted = Promise.withResolvers<never>();
   // The race below may be over before the abort: the rejection has a handler in any case.
@@ -266,7 +277,9 @@ async function* untilAborted<T>(events: AsyncIterable<T>, signal: AbortSignal): 
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     for (;;) {
-      const next = await Promise.race([iterator.next(), aborted.promise]);
+      const coming = iterator.next();
+      session.ending = coming.then(IGNORE, IGNORE);
+      const next = await Promise.race([coming, aborted.promise]);
       if (next.done === true) return;
       yield next.value;
     }

@@ -19,6 +19,8 @@ export class Session {
   ran: boolean;
   /** What the request under way has said so far; kept with an interrupted run. */
   partialText = "";
+  /** Settles when the provider has nothing more to say in the request that was last made. */
+  ending: Promise<void> | null = null;
   /** Aborts the request and the tools of the current drive; made when a drive starts. */
   abort: AbortController | null = null;
   /** Settles when the drive that was last started has ended. */

@@ -7,50 +7,44 @@ export const stopping: readonly Contract[] = [
     behaviour:
       "An interrupt answers whom it touched, with the status before and after, and its agents stay usable.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "INT-2",
     behaviour: "An interrupt for a given run leaves a later run alone.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "INT-3",
     behaviour: "An interrupt is acknowledged at once and enforced after a grace time.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "processes of a provider end by group with real agents",
   },
   {
     id: "INT-4",
     behaviour: "The signal reaches requests, tools and waits, and no listener is left behind.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "INT-5",
     behaviour: "The requester gets a result that says interrupted.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "INT-6",
     behaviour: "Approvals pending at what is interrupted become cancelled.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "approvals of real agents come with them",
   },
   {
     id: "INT-7",
     behaviour: "A close ends a subtree from the leaves within a deadline and sends what is owed outside.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "INT-8",
     behaviour:
       "An interrupt ends the works being served; children go on; mail not yet taken starts the next run.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "REC-1",
