@@ -13,7 +13,7 @@ import type { RunId, WorkId } from "../protocol/ids.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import { NO_USAGE, type Usage } from "../protocol/usage.ts";
+import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { ReplyTo, Requester, Wake, WorkEnding, WorkOutcome, WorkRecord } from "../protocol/work.ts";
 import { completedActivity } from "./activity.ts";
 import { deadLetter } from "./mail-states.ts";
@@ -92,6 +92,7 @@ export function createWork(
     servedBy: null,
     openUnder: 0,
     runsServed: 0,
+    servedRuns: [],
     lostRuns: 0,
     voids: 0,
     schemaRepairs: 0,
@@ -215,29 +216,30 @@ function letGoOfChildren(tx: Transaction, work: WorkRecord, ending: Ending): voi
   }
 }
 
-/** Usage of a work and of every work it still holds or held (BUD-4). */
-function subtreeUsage(tx: Transaction, work: WorkRecord): Usage {
-  let total = work.usage;
-  for (const child of tx.store.worksUnder(work.id)) {
-    if (child.detached) continue;
-    const under = child.outcome?.usage.subtree ?? { ...child.usage, complete: false };
-    total = {
-      inputTokens: total.inputTokens + under.inputTokens,
-      cachedInputTokens: total.cachedInputTokens + under.cachedInputTokens,
-      outputTokens: total.outputTokens + under.outputTokens,
-      reasoningTokens: total.reasoningTokens + under.reasoningTokens,
-      cost: total.cost === null || under.cost === null ? null : total.cost + under.cost,
-      complete: total.complete && under.complete,
-    };
+/** Usage of the runs that served a work, or a work that is or was held under it; each run once (BUD-4). */
+function subtreeUsage(tx: Transaction, top: WorkRecord): Usage {
+  const works = new Map<WorkId, WorkRecord>([[top.id, top]]);
+  for (const work of works.values()) {
+    for (const child of tx.store.worksUnder(work.id)) if (!child.detached) works.set(child.id, child);
   }
-  return total;
+  const runs = new Set([...works.values()].flatMap((work) => work.servedRuns));
+  let total = NO_USAGE;
+  for (const id of runs) total = addUsage(total, must(tx.store.run(id), "run", id).usage);
+  const open = [...works.values()].some((work) => work.id !== top.id && work.state !== "ended");
+  return open ? { ...total, complete: false } : total;
 }
 
 /** The run takes a work on: its request, or a result under it, has been accepted by the provider. */
 export function serveWork(tx: Transaction, run: RunRecord, id: WorkId): RunRecord {
   const work = must(tx.store.work(id), "work", id);
   if (work.state === "ended" || run.serves.includes(id)) return run;
-  tx.store.putWork({ ...work, state: "running", servedBy: run.id, runsServed: work.runsServed + 1 });
+  tx.store.putWork({
+    ...work,
+    state: "running",
+    servedBy: run.id,
+    runsServed: work.runsServed + 1,
+    servedRuns: [...work.servedRuns, run.id],
+  });
   tx.emit("work.started", tx.agent(work.executor), { workId: id, runId: run.id });
   return { ...run, serves: [...run.serves, id] };
 }

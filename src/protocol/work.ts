@@ -90,6 +90,8 @@ export interface WorkRecord {
   /** Non-detached works under it that are open, or ended with their result pending. */
   readonly openUnder: number;
   readonly runsServed: number;
+  /** The runs that served it; a run that serves several works counts once in their sum (BUD-4). */
+  readonly servedRuns: readonly RunId[];
   /** Runs lost after acceptance and retried (`onLostRun: retry`). */
   readonly lostRuns: number;
   /** Runs that were reserved for it and lost before acceptance. */

@@ -154,6 +154,7 @@ export function sampleWork(
     servedBy: null,
     openUnder: 0,
     runsServed: 0,
+    servedRuns: [],
     lostRuns: 0,
     voids: 0,
     holds: [],
