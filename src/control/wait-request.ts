@@ -21,6 +21,9 @@ export interface WaitTargets {
   readonly need: number;
 }
 
+/** Works of one wait; its output tells each of them. */
+const MOST_WORKS = 256;
+
 /** A target stands for the caller's open works at that agent, or, with none, for its latest work. */
 export function resolveWait(
   view: StoreView,
@@ -65,6 +68,13 @@ export function resolveWait(
     }
     works.add(work.id);
     if (!agents.includes(work.executor)) agents.push(work.executor);
+  }
+  if (works.size > MOST_WORKS) {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `${works.size} works would be waited for and at most ${MOST_WORKS} may; name fewer agents or works.`,
+      { argument: "targets", limit: MOST_WORKS, use: works.size },
+    );
   }
   return { works: [...works], agents, need: needOf(input.mode, works.size) };
 }

@@ -23,6 +23,8 @@ import { findLoop } from "./wait-cycle.ts";
 import { endForMail, settledWorks } from "./wait-ends.ts";
 import { unreadOf } from "./unread.ts";
 
+const SHORT_BYTES = 512;
+const CURSOR_WORKS = 500;
 /** Items looked through for what an agent last did. */
 const LOOK_BACK = 8;
 
@@ -164,13 +166,18 @@ function collectJoin(tx: Transaction, wait: WaitRecord): Collected {
   const mailIds: MailId[] = [];
   const results: Json[] = [];
   const open: Json[] = [];
+  let bytes = 0;
   for (const id of wait.works) {
     const work = must(tx.store.work(id), "work", id);
     if (work.state !== "ended") {
       open.push(openLine(tx, work));
     } else if (!known.has(id)) {
       known.add(id);
-      results.push(readableBy(tx, wait.threadId, work, resultLine(tx, work)));
+      // One budget for all: what comes after it is told by its head and its reference (MBX-9).
+      const bound = bytes < tx.limits.mailInlineBytes ? tx.limits.resultReservationBytes : SHORT_BYTES;
+      const line = readableBy(tx, wait.threadId, work, resultLine(tx, work, bound));
+      bytes += byteLength(JSON.stringify(line));
+      results.push(line);
       const mailId = bindResult(tx, work, wait);
       if (mailId !== null) mailIds.push(mailId);
     }
@@ -203,16 +210,15 @@ function bindResult(tx: Transaction, work: WorkRecord, wait: WaitRecord): MailId
   return mail.id;
 }
 
-/** Bounded; what is left out of a text can be read by its reference (MBX-9). */
 /** Without secrets where it comes from another provider's agent (SEC-3). */
 function readableBy(tx: Transaction, reader: ThreadId, work: WorkRecord, line: Json): Json {
   const [from, to] = [work.executor, reader].map((id) => tx.agent(id).config.provider);
   return from === to ? line : redactJson(line, tx.context.redact);
 }
 
-function resultLine(tx: Transaction, work: WorkRecord): Json {
-  const outcome = withArtifact(tx, work);
-  const bound = tx.limits.resultReservationBytes;
+/** Bounded; what is left out of a text can be read by its reference (MBX-9). */
+function resultLine(tx: Transaction, work: WorkRecord, bound: number): Json {
+  const outcome = withArtifact(tx, work, bound);
   return {
     work_id: work.id,
     agent: work.executorPath,
@@ -231,10 +237,10 @@ function resultLine(tx: Transaction, work: WorkRecord): Json {
   };
 }
 
-function withArtifact(tx: Transaction, work: WorkRecord): WorkOutcome {
+function withArtifact(tx: Transaction, work: WorkRecord, bound: number): WorkOutcome {
   const outcome = work.outcome!;
   if (outcome.artifactId !== null) return outcome;
-  const { artifact } = storeContent(tx, outcome.text, tx.limits.resultReservationBytes);
+  const { artifact } = storeContent(tx, outcome.text, bound);
   if (artifact === null) return outcome;
   const kept = { ...outcome, artifactId: artifact.id };
   tx.store.putWork({ ...work, artifacts: [...work.artifacts, artifact.id], outcome: kept });
@@ -262,8 +268,9 @@ function stillRunning(tx: Transaction, wait: WaitRecord): Json[] {
     .map((work) => openLine(tx, work));
 }
 
+/** The newest of those that were told; so many fit what `wait_agent` takes. */
 function encodeCursor(works: readonly string[]): string {
-  return works.join(",");
+  return works.slice(-CURSOR_WORKS).join(",");
 }
 
 function decodeCursor(cursor: string | null): readonly string[] {

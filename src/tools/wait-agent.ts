@@ -24,7 +24,7 @@ function referenceInput(limits: Limits) {
 
 const cursor = z
   .string()
-  .max(4096)
+  .max(16_384)
   .optional()
   .describe("The `cursor` of your last wait, so that nothing is told twice.");
 
