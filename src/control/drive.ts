@@ -52,7 +52,11 @@ export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
 
 /** An admitted agent goes on after its waits. */
 export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
-  void withGrant(tree, candidate, grant, async (session) => {
+  void resume(tree, candidate, grant).then((resumed) => (resumed ? undefined : wakeAgain(tree, candidate)));
+}
+
+function resume(tree: Tree, candidate: Candidate, grant: Grant): Promise<boolean> {
+  return withGrant(tree, candidate, grant, async (session) => {
     const runId = session.run?.id;
     if (runId === undefined) return false;
     const resumed = await tree.transact(
@@ -76,18 +80,34 @@ export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
   });
 }
 
+/** Its run was over when its turn came; mail that waits for the next one may have stood behind it in the queue. */
+async function wakeAgain(tree: Tree, { threadId }: Candidate): Promise<void> {
+  if (tree.state !== "owned") return;
+  try {
+    await tree.transact((tx) => {
+      const due = tx.agent(threadId).currentRun === null && tx.store.mailbox(threadId).triggers > 0;
+      if (due) tx.effects.wake.add(threadId);
+    });
+  } catch (error) {
+    tree.shared.logger.warn({ threadId, err: error }, "an agent could not be woken");
+  }
+}
+
 /** Not so when the run was settled, or the tree given up, while its commit was under way. */
 function isOurs(tree: Tree, session: Session, runId: RunId): boolean {
   return tree.state === "owned" && session.run?.id === runId;
 }
 
-/** Loads the session and hands it on; a grant that is not used is given back, and what fails is taken care of. */
+/**
+ * Loads the session and hands it on; a grant that is not used is given back, and what fails is taken care of. Resolves with
+ * false when there was nothing to do.
+ */
 async function withGrant(
   tree: Tree,
   candidate: Candidate,
   grant: Grant,
   use: (session: Session) => Promise<boolean>,
-): Promise<void> {
+): Promise<boolean> {
   const { threadId } = candidate;
   let loaded = tree.sessions.has(threadId);
   tree.starting.add(threadId);
@@ -105,12 +125,14 @@ async function withGrant(
     }
     // A cut-off provider of the run before has its grace time; the next run does not overlap with it.
     await session.drive;
-    if (await use(session)) return;
-    grant[Symbol.dispose]();
+    const used = await use(session);
+    if (!used) grant[Symbol.dispose]();
+    return used;
   } catch (error) {
     grant[Symbol.dispose]();
     if (!loaded) forget(tree, threadId);
     await loadHasFailed(tree, candidate, error);
+    return true;
   } finally {
     tree.starting.delete(threadId);
     // It may have been the last that waited to run, and have had nothing to do.
