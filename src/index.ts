@@ -8,9 +8,20 @@ export type { TreeHandle } from "./runtime/tree-handle.ts";
 export type { Agent, SendOptions, SpawnOptions } from "./runtime/agent.ts";
 export type { Work } from "./runtime/work.ts";
 export type { Connection, ConnectOptions } from "./runtime/connection.ts";
-export type { EventStream, StreamEvent } from "./runtime/event-stream.ts";
+export type { EventOptions, EventStream, StreamEvent } from "./runtime/event-stream.ts";
+export { commandTree, type CommandOptions, type CommandReceipt } from "./runtime/command-tree.ts";
+export type { AgentSummary, Counts, ListRequest, OwedWork, TreeSnapshot } from "./control/listing.ts";
+export type { Touched } from "./control/interrupt.ts";
+export type { Explanation } from "./control/why.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
+
+export type { HostTool, HostToolOptions, HostToolResult } from "./tools/host-tools.ts";
+export { toAiSdkTools, type AiSdkTool } from "./tools/bindings/ai-sdk.ts";
+export { answerOpenAICall, toOpenAITools } from "./tools/bindings/openai.ts";
+export { answerAnthropicToolUse, toAnthropicTools } from "./tools/bindings/anthropic.ts";
+export { answerMcpCall, toMcpTools } from "./tools/bindings/mcp.ts";
+export type { MailInjection } from "./tools/bindings/inject-mail.ts";
 
 export { createMemoryStore, type MemoryStore } from "./store/memory.ts";
 export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
@@ -34,10 +45,21 @@ export {
 } from "./protocol/errors.ts";
 export { ERROR_CODES, ERROR_TABLE, type ErrorCode } from "./protocol/errors.ts";
 export { DEFAULT_LIMITS, type Budgets, type Limits, type LimitsInput } from "./protocol/limits.ts";
+export type {
+  ArtifactId,
+  MailId,
+  RequestId,
+  RunId,
+  ThreadId,
+  TransferId,
+  TreeId,
+  WorkId,
+} from "./protocol/ids.ts";
 export type { AgentPath } from "./protocol/agent-path.ts";
 export type { AgentConfig, AgentRecord, AgentStatus, Effect, TreeRecord } from "./protocol/agent.ts";
 export type { EventType, ProgressEvent, RuntimeEvent } from "./protocol/events.ts";
 export type { MailReceipt, MailRecord } from "./protocol/mail.ts";
+export type { RuntimeRequestRecord, WaitRecord } from "./protocol/wait.ts";
 export type { ProfileName } from "./protocol/profile.ts";
 export type { RunRecord } from "./protocol/run.ts";
 export type { TranscriptItem } from "./protocol/transcript.ts";

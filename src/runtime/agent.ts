@@ -1,6 +1,7 @@
 /** An agent as a program holds it: who asks through it is the user, not an agent (WRK-5). */
 import type { AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord, AgentStatus } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -15,6 +16,7 @@ import type { OnBusy } from "../control/messages.ts";
 import type { SpawnInput } from "../control/spawn.ts";
 import { type Explanation, why } from "../control/why.ts";
 import { type HostTool, type HostToolOptions, hostTools } from "../tools/host-tools.ts";
+import { injectMail, type MailInjection } from "../tools/bindings/inject-mail.ts";
 import { Work } from "./work.ts";
 
 const USER = { kind: "user", name: "library" } as const;
@@ -140,6 +142,22 @@ export class Agent {
   tools(options: HostToolOptions = {}): readonly HostTool[] {
     this.#control.hosts.connect("this program");
     return hostTools(this.#control, this.threadId, options);
+  }
+
+  /**
+   * Puts unread mail of a host-driven root into the messages of a loop that lets others do so: give `prepareStep` and
+   * `onStepEnd` to the AI SDK's `generateText` or `streamText`. One for each loop under way.
+   * @throws RejectedError `INVALID_ARGUMENT` for an agent whose runs are ours: its mail comes into them by itself.
+   */
+  async injectMail(): Promise<MailInjection> {
+    if (!(await this.record()).hostDriven) {
+      throw new RejectedError(
+        "INVALID_ARGUMENT",
+        `${this.path} is not host-driven; its mail comes into its runs by itself.`,
+        { path: this.path },
+      );
+    }
+    return injectMail(this.#control, this.threadId);
   }
 
   interrupt(options: InterruptInput & { readonly key?: string } = {}): Promise<readonly Touched[]> {

@@ -12,10 +12,26 @@ export type EventStream = AsyncIterable<StreamEvent>;
 const BUFFER = 1000;
 const PAGE = 500;
 
-export async function* followEvents(
-  tree: Tree,
-  options: { readonly after?: number; readonly signal?: AbortSignal; readonly progress?: boolean },
-): EventStream {
+export interface EventOptions {
+  /** Cursor: the `seq` of the last event that is known. Default: what is committed from this call on. */
+  readonly after?: number;
+  readonly signal?: AbortSignal;
+  /** Text as it streams, too; it is not stored and has no cursor. */
+  readonly progress?: boolean;
+}
+
+export function followEvents(tree: Tree, options: EventOptions): EventStream {
+  // "From now on" is this call, not the reader's first step.
+  const start =
+    options.after === undefined
+      ? tree.read((view) => view.lastEvent(tree.treeId))
+      : Promise.resolve(options.after);
+  // Who never reads is not to be told of it elsewhere.
+  start.catch(() => undefined);
+  return follow(tree, options, start);
+}
+
+async function* follow(tree: Tree, options: EventOptions, start: Promise<number>): EventStream {
   const { signal } = options;
   const buffer: StreamEvent[] = [];
   let wake: () => void = () => undefined;
@@ -37,7 +53,7 @@ export async function* followEvents(
   const onAbort = (): void => wake();
   signal?.addEventListener("abort", onAbort, { once: true });
   try {
-    let cursor = options.after ?? (await tree.read((view) => view.lastEvent(tree.treeId)));
+    let cursor = await start;
     let fromStore = true;
     while (signal?.aborted !== true) {
       if (fromStore) {

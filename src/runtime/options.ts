@@ -106,9 +106,20 @@ const treeSchema = z.strictObject({
   wakeOnAgentMessages: z.boolean().optional(),
 });
 
+/** What is not stored with a tree, and so may be given when it is opened again. */
+const OF_A_REOPENED_TREE: readonly (keyof TreeOptions)[] = ["id", "wakeOnAgentMessages", "onHostGone"];
+
 /** @throws RejectedError `INVALID_ARGUMENT` that names every fault. */
 export function checkTreeOptions(options: TreeOptions): void {
   check("openTree", treeSchema, options);
+  if (options.id === undefined) return;
+  const made = Object.keys(options).filter((key) => !OF_A_REOPENED_TREE.includes(key as keyof TreeOptions));
+  if (made.length === 0) return;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `a tree keeps what it was made with; beside its id, leave out ${made.join(", ")}.`,
+    { argument: made[0]!, options: made },
+  );
 }
 
 /** @throws RejectedError `INVALID_ARGUMENT` for a default wait outside of its own bounds (agents.md 29). */

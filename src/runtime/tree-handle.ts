@@ -5,6 +5,7 @@ import type { RuntimeEvent } from "../protocol/events.ts";
 import type { MailId, RequestId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
 import type { ToolHost } from "../protocol/tool.ts";
+import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import {
@@ -19,7 +20,7 @@ import {
 import { resolveTarget } from "../control/resolve-target.ts";
 import type { Tree } from "../control/tree.ts";
 import { Agent } from "./agent.ts";
-import { followEvents, type EventStream } from "./event-stream.ts";
+import { followEvents, type EventOptions, type EventStream } from "./event-stream.ts";
 import { Work } from "./work.ts";
 
 export interface TreeParts {
@@ -112,10 +113,8 @@ export class TreeHandle implements AsyncDisposable {
     return this.control.read((view) => snapshotOf(view, this.id, this.control));
   }
 
-  /** Events after a cursor (default: from now on), then as they are committed. Ends with the tree, or the signal (OBS-1). */
-  events(
-    options: { readonly after?: number; readonly signal?: AbortSignal; readonly progress?: boolean } = {},
-  ): EventStream {
+  /** Events after a cursor (default: from this call on), then as they are committed. Ends with the tree, or the signal (OBS-1). */
+  events(options: EventOptions = {}): EventStream {
     return followEvents(this.#tree, options);
   }
 
@@ -124,7 +123,10 @@ export class TreeHandle implements AsyncDisposable {
     return this.control.read((view) => view.events(this.id, after, limit));
   }
 
-  /** Resolves when no agent runs, waits to run, or has a question open. */
+  /**
+   * Resolves when no agent runs or waits to run. An open question counts as idle, since it waits for somebody outside; an
+   * agent that lacks its provider or a tool does not (`why` names it), so give a signal where that may happen.
+   */
   async idle(signal?: AbortSignal): Promise<void> {
     await this.#tree.watchers.until(async () => {
       // Asked after each commit: while somebody waits to run the store need not be.
@@ -137,6 +139,16 @@ export class TreeHandle implements AsyncDisposable {
       });
       return busy ? undefined : true;
     }, signal);
+  }
+
+  /** Questions and approvals that wait for an answer (WAI-2). */
+  requests(): Promise<readonly RuntimeRequestRecord[]> {
+    return this.control.read((view) =>
+      view
+        .openRuns(this.id)
+        .filter((run) => run.status === "waiting")
+        .flatMap((run) => view.openRequestsOf(run.threadId)),
+    );
   }
 
   /** Answers a question or an approval of an agent. */
