@@ -3,7 +3,7 @@
  * (`session/ports.ts`). Limits, budgets and the provider's back-off are kept here, where the tree is known.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError, describeError, TransientError } from "../protocol/errors.ts";
+import { CoppiceError, describeError } from "../protocol/errors.ts";
 import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
@@ -183,7 +183,8 @@ export class RunJournal implements RunPorts {
   }
 
   async failed(error: unknown, attempt: number, visible: boolean): Promise<RetryAnswer> {
-    const decision = this.#tree.shared.backOff(this.#run.provider).failed(error, attempt, visible);
+    const { retries } = this.#tree.limits;
+    const decision = this.#tree.shared.backOff(this.#run.provider).failed(error, attempt, visible, retries);
     this.#tree.shared.logger.info(
       { runId: this.#run.id, attempt, err: error, ...decision },
       "request failed",
@@ -217,7 +218,7 @@ export class RunJournal implements RunPorts {
         reason: "provider_error",
         text: partial || run.text,
         error: { code, message: tx.context.redact(describeError(error)), status },
-        refused: run.acceptedAt === null && !(error instanceof TransientError),
+        refused: run.acceptedAt === null && !(CoppiceError.is(error) && error.family === "transient"),
         unreported: usage === null && run.acceptedAt !== null,
       });
     });

@@ -8,13 +8,11 @@
  */
 import type { Clock, Timer } from "../platform/clock.ts";
 import type { Random } from "../platform/ids.ts";
-import { TransientError } from "../protocol/errors.ts";
+import { CoppiceError, type TransientError } from "../protocol/errors.ts";
 
 export interface BackOffOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** Retries of one request (`limits.retries`). */
-  readonly retries: number;
   readonly firstDelayMs?: number;
   readonly longestDelayMs?: number;
   /** A retry-after above this is cut to it. */
@@ -36,7 +34,6 @@ interface Held {
 export class BackOff {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #retries: number;
   readonly #firstDelayMs: number;
   readonly #longestDelayMs: number;
   readonly #longestHoldMs: number;
@@ -51,7 +48,6 @@ export class BackOff {
   constructor(options: BackOffOptions) {
     this.#clock = options.clock;
     this.#random = options.random;
-    this.#retries = options.retries;
     this.#firstDelayMs = options.firstDelayMs ?? 500;
     this.#longestDelayMs = options.longestDelayMs ?? 30_000;
     this.#longestHoldMs = options.longestHoldMs ?? 300_000;
@@ -94,11 +90,11 @@ export class BackOff {
   }
 
   /**
-   * A request has failed. `attempt` is 1 for its first try; `visible` says that output of it was already shown, after which
-   * it is never sent again.
+   * A request has failed. `attempt` is 1 for its first try, `retries` is how many may follow it (`limits.retries`); `visible`
+   * says that output of it was already shown, after which it is never sent again.
    */
-  failed(error: unknown, attempt: number, visible: boolean): RetryDecision {
-    if (!(error instanceof TransientError)) return GIVE_UP;
+  failed(error: unknown, attempt: number, visible: boolean, retries: number): RetryDecision {
+    if (!isPassing(error)) return GIVE_UP;
     const overloaded = error.code === "PROVIDER_OVERLOADED";
     if (overloaded && this.heldForMs === 0) this.#overloads += 1;
     const delayMs = this.#delay(
@@ -106,7 +102,7 @@ export class BackOff {
       error.retryAfterMs,
     );
     if (overloaded) this.#hold(delayMs);
-    return visible || attempt > this.#retries ? GIVE_UP : { retry: true, delayMs };
+    return visible || attempt > retries ? GIVE_UP : { retry: true, delayMs };
   }
 
   /** A request was accepted. */
@@ -148,6 +144,11 @@ export class BackOff {
     }
     first.resume();
   }
+}
+
+/** A failure of the provider that may be over soon. */
+function isPassing(error: unknown): error is TransientError {
+  return CoppiceError.is(error) && error.family === "transient" && error.code.startsWith("PROVIDER_");
 }
 
 const GIVE_UP: RetryDecision = { retry: false, delayMs: 0 };

@@ -118,7 +118,7 @@ class OwnRuntime implements Runtime {
       backOff: (name) => {
         let backOff = backOffs.get(name);
         if (backOff === undefined) {
-          backOff = new BackOff({ clock, random, retries: this.#limits.retries });
+          backOff = new BackOff({ clock, random });
           backOffs.set(name, backOff);
         }
         return backOff;

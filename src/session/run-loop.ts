@@ -159,6 +159,8 @@ async function requestStep(session: Session, ports: RunPorts, signal: AbortSigna
       );
     } catch (error) {
       signal.throwIfAborted();
+      // Not the provider's failure: what the store could not take is not asked for again here.
+      if (response.accepting) throw error;
       if (until.aborted) {
         await ports.cutOff();
         return false;
@@ -231,7 +233,9 @@ async function receive(
     if (!accepted) {
       // Nothing of the response is kept before the acceptance is: mail is `delivered` here and not before (MBX-7).
       accepted = true;
+      response.accepting = true;
       await ports.accepted(input);
+      response.accepting = false;
       signal.throwIfAborted();
     }
     switch (event.type) {
@@ -292,6 +296,8 @@ async function* untilAborted<T>(
 
 /** What a response has brought so far. Whole parts take the place of what streamed before them. */
 class Response {
+  /** Its acceptance is being stored. */
+  accepting = false;
   usage: StepUsage | null = null;
   finish: string | null = null;
   readonly #parts: AssistantPart[] = [];

@@ -33,6 +33,16 @@ describe.each(STORES)("provider errors on %s", (store) => {
     ]);
   });
 
+  test("RUN-4 how often it is tried again is the tree's to say, whatever other trees say", async () => {
+    await using h = await harness({
+      store,
+      scripts: { "/root": [fail({ code: "PROVIDER_UNREACHABLE", times: 9 }), say("never")] },
+      tree: { limits: { retries: 1 } },
+    });
+    expect(await outcomeOf(h, "go")).toMatchObject({ ending: "provider_error" });
+    expect(h.provider.requests("/root").map((request) => request.attempt)).toEqual([1, 2]);
+  });
+
   test("RUN-4 one that is not retryable is not tried again", async () => {
     await using h = await harness({
       store,

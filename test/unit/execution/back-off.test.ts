@@ -8,7 +8,7 @@ import { virtualClock } from "../../../src/testing/virtual-clock.ts";
 function gateOf(fraction = 0, options: Partial<BackOffOptions> = {}) {
   const clock = virtualClock();
   const random = { fraction: () => fraction, bytes: (count: number) => new Uint8Array(count) };
-  const gate = new BackOff({ clock, random, retries: 4, firstDelayMs: 1_000, staggerMs: 100, ...options });
+  const gate = new BackOff({ clock, random, firstDelayMs: 1_000, staggerMs: 100, ...options });
   const passed: string[] = [];
   const ask = (name: string, signal = new AbortController().signal) =>
     gate.beforeRequest(signal).then(() => void passed.push(name));
@@ -22,14 +22,15 @@ const cut = new TransientError("PROVIDER_UNREACHABLE", "cut");
 describe("whether a request is sent again", () => {
   test("an error that is not retryable is not", () => {
     const refused = new RejectedError("PROVIDER_REFUSED", "bad request");
-    for (const error of [refused, new Error("a bug"), undefined]) {
-      expect(gateOf().gate.failed(error, 1, false)).toEqual({ retry: false, delayMs: 0 });
+    const ofTheStore = new TransientError("STORE_BUSY", "locked");
+    for (const error of [refused, ofTheStore, new Error("a bug"), undefined]) {
+      expect(gateOf().gate.failed(error, 1, false, 4)).toEqual({ retry: false, delayMs: 0 });
     }
   });
 
   test("a retryable one is, so many times", () => {
     const { gate } = gateOf();
-    expect([1, 2, 3, 4, 5].map((attempt) => gate.failed(cut, attempt, false).retry)).toEqual([
+    expect([1, 2, 3, 4, 5].map((attempt) => gate.failed(cut, attempt, false, 4).retry)).toEqual([
       true,
       true,
       true,
@@ -39,14 +40,14 @@ describe("whether a request is sent again", () => {
   });
 
   test("never after visible output", () => {
-    expect(gateOf().gate.failed(cut, 1, true)).toEqual({ retry: false, delayMs: 0 });
+    expect(gateOf().gate.failed(cut, 1, true, 4)).toEqual({ retry: false, delayMs: 0 });
   });
 });
 
 test("delays double up to the longest, half of each is jitter", () => {
   const delays = (fraction: number) => {
     const { gate } = gateOf(fraction, { longestDelayMs: 3_000 });
-    return [1, 2, 3, 4].map((attempt) => gate.failed(cut, attempt, false).delayMs);
+    return [1, 2, 3, 4].map((attempt) => gate.failed(cut, attempt, false, 4).delayMs);
   };
   expect(delays(0)).toEqual([500, 1_000, 1_500, 1_500]);
   expect(delays(1)).toEqual([1_000, 2_000, 3_000, 3_000]);
@@ -54,14 +55,14 @@ test("delays double up to the longest, half of each is jitter", () => {
 
 test("a cut connection holds back nobody else", async () => {
   const { gate, ask, passed } = gateOf();
-  gate.failed(cut, 1, false);
+  gate.failed(cut, 1, false, 4);
   await ask("other");
   expect(passed).toEqual(["other"]);
 });
 
 test("a retry-after holds back everybody, who then go on one after the other, in order", async () => {
   const { clock, gate, ask, passed } = gateOf();
-  expect(gate.failed(overloaded(5_000), 1, false)).toEqual({ retry: true, delayMs: 5_000 });
+  expect(gate.failed(overloaded(5_000), 1, false, 4)).toEqual({ retry: true, delayMs: 5_000 });
   for (const name of ["a", "b", "c"]) void ask(name);
   await clock.advance(4_999);
   expect([passed.length, gate.waiting, clock.pending().length]).toEqual([0, 3, 1]);
@@ -80,7 +81,7 @@ test("a retry-after holds back everybody, who then go on one after the other, in
 
 test("a request that is spent or visible still holds back the others", async () => {
   const { clock, gate, ask, passed } = gateOf();
-  gate.failed(overloaded(5_000), 9, true);
+  gate.failed(overloaded(5_000), 9, true, 4);
   void ask("a");
   await clock.settle();
   expect(passed).toEqual([]);
@@ -90,10 +91,10 @@ test("a request that is spent or visible still holds back the others", async () 
 
 test("a later, longer hold stops those who have not gone on yet", async () => {
   const { clock, gate, ask, passed } = gateOf();
-  gate.failed(overloaded(1_000), 1, false);
+  gate.failed(overloaded(1_000), 1, false, 4);
   for (const name of ["a", "b"]) void ask(name);
   await clock.advance(1_000);
-  gate.failed(overloaded(1_000), 2, false);
+  gate.failed(overloaded(1_000), 2, false, 4);
   await clock.advance(999);
   expect(passed).toEqual(["a"]);
   await clock.advance(1);
@@ -102,20 +103,20 @@ test("a later, longer hold stops those who have not gone on yet", async () => {
 
 test("a shorter hold does not shorten one", async () => {
   const { gate } = gateOf();
-  gate.failed(overloaded(5_000), 1, false);
-  gate.failed(overloaded(10), 1, false);
+  gate.failed(overloaded(5_000), 1, false, 4);
+  gate.failed(overloaded(10), 1, false, 4);
   expect(gate.heldForMs).toBe(5_000);
 });
 
 test("an excessive retry-after is cut", () => {
-  expect(gateOf(0, { longestHoldMs: 60_000 }).gate.failed(overloaded(3_600_000), 1, false).delayMs).toBe(
+  expect(gateOf(0, { longestHoldMs: 60_000 }).gate.failed(overloaded(3_600_000), 1, false, 4).delayMs).toBe(
     60_000,
   );
 });
 
 test("overloads in a row lengthen the delay of all, those of one moment count once, a success ends it", async () => {
   const { clock, gate } = gateOf();
-  const fail = () => gate.failed(overloaded(), 1, false).delayMs;
+  const fail = () => gate.failed(overloaded(), 1, false, 4).delayMs;
   expect([fail(), fail(), fail()]).toEqual([500, 500, 500]);
   await clock.advance(500);
   expect(fail()).toBe(1_000);
@@ -127,7 +128,7 @@ test("overloads in a row lengthen the delay of all, those of one moment count on
 describe("a signal", () => {
   test("ends the wait with its reason, and others go on in its place", async () => {
     const { clock, gate, ask, passed } = gateOf();
-    gate.failed(overloaded(1_000), 1, false);
+    gate.failed(overloaded(1_000), 1, false, 4);
     const controller = new AbortController();
     const first = ask("a", controller.signal);
     void ask("b");
@@ -145,7 +146,7 @@ describe("a signal", () => {
   test("keeps no listener and the clock no timer afterwards", async () => {
     const { clock, gate, ask } = gateOf();
     const [kept, stopped] = [new AbortController(), new AbortController()];
-    gate.failed(overloaded(1_000), 1, false);
+    gate.failed(overloaded(1_000), 1, false, 4);
     const waits = Promise.allSettled([ask("a", kept.signal), ask("b", stopped.signal)]);
     stopped.abort(new Error("stopped"));
     await clock.advance(1_000);
@@ -156,7 +157,7 @@ describe("a signal", () => {
 
   test("of the last one that waits takes the timer with it", async () => {
     const { clock, gate, ask } = gateOf();
-    gate.failed(overloaded(1_000), 1, false);
+    gate.failed(overloaded(1_000), 1, false, 4);
     const controller = new AbortController();
     const wait = ask("a", controller.signal);
     expect(clock.pending().length).toBe(1);
