@@ -169,7 +169,7 @@ function* transcripts(picture: Picture): Iterable<Violation> {
 }
 
 function* counts(picture: Picture): Iterable<Violation> {
-  const { tree, agents } = picture;
+  const { tree, agents, profile } = picture;
   const children = new Map<string, number>();
   for (const { parent } of agents) if (parent !== null) children.set(parent, (children.get(parent) ?? 0) + 1);
   if (tree.agents !== agents.length - 1)
@@ -180,9 +180,9 @@ function* counts(picture: Picture): Iterable<Violation> {
     const has = children.get(agent.threadId) ?? 0;
     if (agent.children !== has)
       yield broken("BUD-1", `${agent.path} counts ${agent.children} children and has ${has}`);
-    if (has > (tree.limits.directChildren ?? Infinity))
+    if (profile.depthLimits && has > (tree.limits.directChildren ?? Infinity))
       yield broken("BUD-1", `${agent.path} has ${has} children`);
-    if (agent.depth > (tree.limits.depth ?? Infinity))
+    if (profile.depthLimits && agent.depth > (tree.limits.depth ?? Infinity))
       yield broken("BUD-1", `${agent.path} is ${agent.depth} deep`);
     const spent = runsOf(picture, agent).reduce(
       (sum, run) => sum + run.usage.inputTokens + run.usage.outputTokens,
@@ -201,7 +201,7 @@ function* statuses(picture: Picture): Iterable<Violation> {
       yield broken("INT-7", `${agent.path} is open below a closed agent`);
     const { kind } = statusOf(picture.view, agent, NOT_LIVE);
     const owes = picture.works.some((work) => work.executor === agent.threadId && work.state !== "ended");
-    if (kind === "idle" && (owes || agent.currentRun !== null))
+    if (kind === "idle" && ((owes && !picture.profile.interruptQueuesTriggers) || agent.currentRun !== null))
       yield broken("LST-1", `${agent.path} shows idle and has work`);
     if (kind === "running" && agent.currentRun === null)
       yield broken("LST-1", `${agent.path} shows running and has no run`);

@@ -75,7 +75,9 @@ function faultOf(picture: Picture, work: WorkRecord): string | null {
       const asks = [work.requestMailId, work.retryMailId].map((id) =>
         id === null ? undefined : view.mail(id),
       );
-      return asks.some((mail) => mail?.state === "accepted" && mail.trigger)
+      // Where an interrupt turns requests queue-only, the next trigger takes them along.
+      const shelved = picture.profile.interruptQueuesTriggers;
+      return asks.some((mail) => mail?.state === "accepted" && (mail.trigger || shelved))
         ? null
         : "no mail will start a run for it";
     }

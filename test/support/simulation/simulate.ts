@@ -7,6 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../../src/platform/clock.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
+import { type ProfileName, PROFILES } from "../../../src/protocol/profile.ts";
+import type { WorkRecord } from "../../../src/protocol/work.ts";
 import { createMemoryStore } from "../../../src/store/memory.ts";
 import type { Store, StoreView } from "../../../src/store/port.ts";
 import { openSqliteStore } from "../../../src/store/sqlite.ts";
@@ -29,6 +31,7 @@ export interface Scenario {
   readonly failures: boolean;
   readonly questions: boolean;
   readonly onLostRun: "notify" | "retry";
+  readonly profile: ProfileName;
   readonly acts: number;
   readonly lastStep: number;
   readonly earlyTimers: number;
@@ -70,6 +73,7 @@ export function scenarioOf(seed: number): Scenario {
     acts: 3 + d.below(25),
     lastStep: 3 + d.below(10),
     earlyTimers: d.chance(0.5) ? 0.02 : 0,
+    profile: d.chance(0.15) ? "codex" : "default",
   };
 }
 
@@ -108,7 +112,7 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
       ...(scenario.smallBatches ? { mailPerRequestBytes: 12 } : {}),
     },
     faults: scenario.faults,
-    onLostRun: scenario.onLostRun,
+    tree: { onLostRun: scenario.onLostRun, profile: scenario.profile },
   });
   try {
     await live(world, scenario);
@@ -236,13 +240,22 @@ function faultOfRest(view: StoreView, world: World): string | null {
   const tree = world.treeId!;
   const runs = view.openRuns(tree);
   if (runs.length > 0) return `${runs.length} runs are open`;
-  const open = view.works(tree, { limit: 10_000 }).rows.filter((work) => work.state !== "ended");
+  const open = view
+    .works(tree, { limit: 10_000 })
+    .rows.filter((work) => work.state !== "ended" && !isShelved(view, work));
   if (open.length > 0) return `${open.length} works are open`;
   const triggered = view.triggered(tree).filter((id) => view.agent(id)?.state === "open");
   if (triggered.length > 0) return `${triggered.length} agents have mail that should have started a run`;
   if (view.pendingCommands(tree).length > 0) return "commands wait";
   if (view.arrivals(tree).length > 0) return "mail of others waits to be looked at";
   return null;
+}
+
+/** `codex`: an interrupt has turned its request queue-only; the next trigger takes it (INT-8). */
+function isShelved(view: StoreView, work: WorkRecord): boolean {
+  const profile = PROFILES[view.tree(work.treeId)!.profile];
+  const request = view.mail(work.requestMailId);
+  return profile.interruptQueuesTriggers && request?.state === "accepted" && !request.trigger;
 }
 
 /** At rest nothing is held: no permit, no slot without a session, no place in a queue. */
@@ -259,7 +272,7 @@ function judgeRest(world: World): void {
     "agents in the queue": tree.lane.size,
     "agents being started": tree.starting.size,
     "grants without a run": tree.granted.size,
-    "slots without a session": tree.residency.count - tree.sessions.size,
+    "slots without a session": tree.residency.loaded - tree.sessions.size,
   };
   for (const [what, count] of Object.entries(held))
     if (count !== 0) world.fail(`EXE-4 at rest: ${what} is ${count}`);

@@ -9,6 +9,7 @@ import type { TreeId } from "../../../src/protocol/ids.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
 import { scripted } from "../../../src/providers/scripted/provider.ts";
 import { createRuntime } from "../../../src/runtime/create-runtime.ts";
+import type { TreeOptions } from "../../../src/runtime/options.ts";
 import type { TreeHandle } from "../../../src/runtime/tree-handle.ts";
 import type { Store, StoreView } from "../../../src/store/port.ts";
 import { invariants, type Invariants } from "../../../src/testing/invariants.ts";
@@ -34,7 +35,7 @@ export interface WorldOptions {
   readonly behaviour: Behaviour;
   readonly limits: LimitsInput;
   readonly faults: Faults;
-  readonly onLostRun: "notify" | "retry";
+  readonly tree: Pick<TreeOptions, "onLostRun" | "profile">;
 }
 
 /** A process that owns the tree, or did. */
@@ -124,7 +125,7 @@ export class World {
 
   async #open(owner: Owner): Promise<void> {
     const { process, pid } = owner;
-    const { behaviour, limits, faults, onLostRun } = this.options;
+    const { behaviour, limits, faults, tree } = this.options;
     const provider = process.wrapProvider(
       scripted({ "*": agentScript(behaviour) }, { clock: process.clock, recorded: 0 }),
     );
@@ -154,7 +155,7 @@ export class World {
       identity: { host: "simulation", bootId: "boot", pid, startedAt: "1" },
       provenDead: (other) => this.owners.find((one) => one.pid === other.pid)?.process.state() === "killed",
     });
-    const handle = await runtime.openTree(this.#treeId === null ? { onLostRun } : { id: this.#treeId });
+    const handle = await runtime.openTree(this.#treeId === null ? tree : { id: this.#treeId });
     owner.handle = handle;
     this.#treeId ??= handle.id;
     this.#invariants ??= invariants(handle.id);
