@@ -2,7 +2,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { StoreView } from "../store/port.ts";
-import { type Live, owed, owes } from "./listing.ts";
+import { type Live, NOT_LIVE, owed, owes } from "./listing.ts";
 import { statusOf } from "./status.ts";
 
 export interface Explanation {
@@ -46,7 +46,8 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   }
   if (mailbox.oldestUnreadAt !== null)
     say(`The oldest unread message came at ${iso(mailbox.oldestUnreadAt)}.`);
-  say(residency(agent, live, mailbox, run !== undefined));
+  // Who is loaded, only the memory of the owner knows.
+  if (live !== NOT_LIVE || owner === null) say(residency(agent, live, mailbox, run !== undefined));
   for (const { work, executor } of owes(view, agent, live)) {
     const to =
       work.replyTo?.path ?? (work.requester.kind === "user" ? work.requester.name : work.requester.path);

@@ -51,6 +51,7 @@ test("whoever watches takes the tree over when its owner dies, and brings it to 
   const ended = await watching.ended;
   expect(ended.code).toBe(0);
   expect(answerOf(ended)).toContain("src/longest.ts 30 lines");
-  const works = (await place.rows("works")).map((work: Row) => work.outcome.ending);
-  expect(works.toSorted()).toEqual([...Array.from({ length: 5 }, () => "completed"), "interrupted"]);
+  const endings = (await place.rows("works")).map((work: Row) => work.outcome.ending as string);
+  expect(endings.filter((ending) => ending === "completed")).toHaveLength(5);
+  expect(endings.filter((ending) => ending === "interrupted")).toHaveLength(1);
 });

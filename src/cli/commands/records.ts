@@ -133,7 +133,7 @@ function printDebts(
   for (const one of works) {
     const { work } = one;
     terminal.line(
-      `  ${fit(work.id, ID_COLUMNS)} ${whom(one)}, ${workState(work)}; it ${statusWord(one.status)}`,
+      `  ${fit(work.id, ID_COLUMNS)} ${whom(one)}, ${workState(work)} (the agent: ${statusWord(one.status)})`,
     );
     terminal.line(terminal.paint("dim", `    ${clip(opening(work.objective), terminal.columns - 4)}`));
   }
