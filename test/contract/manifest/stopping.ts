@@ -51,19 +51,17 @@ export const stopping: readonly Contract[] = [
     behaviour:
       "After a kill at any commit nothing is lost and nothing is there twice; a second kill changes nothing more.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "REC-2",
     behaviour: "A tree has one owner behind a fenced lease; others read, append mail and leave commands.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "the cases of lineage that go through it",
   },
   {
     id: "REC-3",
     behaviour: "Faults of the store surface typed, and memory never runs ahead of it.",
     source: guarantee,
-    partly: "that memory never runs ahead of the store, which the runtime shows",
   },
   {
     id: "REC-4",
@@ -76,12 +74,12 @@ export const stopping: readonly Contract[] = [
     behaviour:
       "A request whose acceptance is unknown is looked up, or repeated under the same ids and marked.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "adapters that are not exact",
   },
   {
     id: "REC-6",
     behaviour: "A lease runs out by stated times; its frozen owner stops by itself before another may claim.",
     source: guarantee,
-    deferred: notBuilt,
+    partly: "process groups, which are ended and swept with them",
   },
 ];
