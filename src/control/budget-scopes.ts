@@ -16,6 +16,7 @@ import {
   type RequestEstimate,
 } from "../policy/budget.ts";
 import type { StoreView } from "../store/port.ts";
+import { lineOf } from "./family.ts";
 
 /** Reservations of requests under way; memory alone, since a crash ends the requests too. */
 export class Reservations {
@@ -62,7 +63,7 @@ export function scopesOf(
   reserved: Reservations,
 ): BudgetScope[] {
   const scopes: BudgetScope[] = [];
-  for (let at: AgentRecord | undefined = agent; at !== undefined;) {
+  for (const at of lineOf(view, agent)) {
     const { path } = at;
     for (const budget of BUDGETS) {
       const limit = limitOf(tree, at, budget);
@@ -71,7 +72,6 @@ export function scopesOf(
       const spent = spentOn(view, tree, at, budget);
       scopes.push({ path, budget, limit, spent, reserved: reserved.reserved(path, budget) });
     }
-    at = at.parent === null ? undefined : view.agent(at.parent);
   }
   return scopes;
 }

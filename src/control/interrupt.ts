@@ -18,6 +18,7 @@ import type { Transaction } from "./transaction.ts";
 import { abortWaitsOf } from "./wait-ends.ts";
 import { awaitingWorks, endWork, type Quiet, worksAskedBy } from "./works.ts";
 import { unreadOf } from "./unread.ts";
+import { agentsUnder } from "./family.ts";
 
 export interface InterruptInput {
   /** Does nothing to a later run (INT-2). */
@@ -60,14 +61,7 @@ export function interrupt(
 
 /** The agent and all below it, leaves first. */
 export function subtree(tx: Transaction, top: AgentRecord): AgentRecord[] {
-  const agents: AgentRecord[] = [];
-  for (let after: string | null = null; ;) {
-    const page = tx.store.agents(tx.treeId, top.path, { limit: 500, after });
-    agents.push(...page.rows);
-    after = page.next;
-    if (after === null) break;
-  }
-  return agents.toSorted((a, b) => depthOf(b.path) - depthOf(a.path));
+  return [...agentsUnder(tx.store, tx.treeId, top.path)].sort((a, b) => depthOf(b.path) - depthOf(a.path));
 }
 
 /** True when there was something to interrupt. */

@@ -8,6 +8,7 @@ import { budgetExhausted } from "../policy/budget.ts";
 import { admitRate } from "../policy/rates.ts";
 import { budgetOf } from "./budget-scopes.ts";
 import type { Transaction } from "./transaction.ts";
+import { agentsUnder, lineOf } from "./family.ts";
 
 /** @throws RejectedError `LIMIT_REACHED`, `AGENT_LIMIT_REACHED` or `BUDGET_EXHAUSTED`, with limit, value, use and what frees it. */
 export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: AgentPath): void {
@@ -29,7 +30,7 @@ export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: A
   refuseRate(tx, "spawnsPerMinute", tree.recentSpawns, tx.limits.spawnsPerMinute);
   // A spawn starts a run: over the runs a minute it is refused like a follow-up (BUD-5).
   refuseRate(tx, "runsPerMinute", tree.recentRuns, tx.limits.runsPerMinute);
-  for (const scope of scopesAbove(tx, parent)) requireScope(tx, scope.agent, scope.budgets, parent);
+  for (const above of lineOf(tx.store, parent)) requireScope(tx, above, above.config.budgets, parent);
 }
 
 /** Subtree budgets on depth, children, agents and spawn rate, carried by the parent and every agent above it. */
@@ -51,13 +52,9 @@ function requireScope(tx: Transaction, top: AgentRecord, budgets: Budgets, paren
 
 /** Every agent below this one that ever was, closed ones too. */
 function agentsBelow(tx: Transaction, top: AgentRecord): AgentRecord[] {
-  const agents: AgentRecord[] = [];
-  for (let after: string | null = null; ;) {
-    const page = tx.store.agents(tx.treeId, top.path, { limit: 500, after, closed: true });
-    agents.push(...page.rows);
-    after = page.next;
-    if (after === null) return agents.filter(({ threadId }) => threadId !== top.threadId);
-  }
+  return [...agentsUnder(tx.store, tx.treeId, top.path, true)].filter(
+    ({ threadId }) => threadId !== top.threadId,
+  );
 }
 
 function refuseOver(limit: string, value: number | null, use: number, frees: string): void {
@@ -86,21 +83,6 @@ export function refuseRate(
     `the limit ${limit} is ${decision.limit} and ${decision.use} happened within the last minute. ${frees}`,
     { limit, value: decision.limit, use: decision.use, frees, retryAfterMs },
   );
-}
-
-export interface Scope {
-  readonly agent: AgentRecord;
-  readonly budgets: Budgets;
-}
-
-/** Agents at or above this one that carry budgets of their own, nearest first. */
-export function scopesAbove(tx: Transaction, from: AgentRecord): Scope[] {
-  const scopes: Scope[] = [];
-  for (let agent: AgentRecord | undefined = from; agent !== undefined;) {
-    if (Object.keys(agent.config.budgets).length > 0) scopes.push({ agent, budgets: agent.config.budgets });
-    agent = agent.parent === null ? undefined : tx.store.agent(agent.parent);
-  }
-  return scopes;
 }
 
 /** New requests are refused in a scope whose budget is spent, until it is raised (BUD-2). */

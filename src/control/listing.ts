@@ -1,10 +1,11 @@
 /** What can be asked about a tree without changing it: agents, works, who owes what (LST-1, WRK-9, MBX-13, RES-1). */
-import type { AgentPath } from "../protocol/agent-path.ts";
+import { type AgentPath, ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord, AgentStatus, LastOutcome, TreeRecord } from "../protocol/agent.ts";
 import type { ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { StoreView } from "../store/port.ts";
 import { statusOf } from "./status.ts";
+import { agentsUnder } from "./family.ts";
 
 export interface AgentSummary {
   readonly path: AgentPath;
@@ -77,13 +78,7 @@ export interface TreeSnapshot {
 
 /** Everything in one read, so that no event falls between two parts of it. */
 export function snapshotOf(view: StoreView, treeId: TreeId, live: Live): TreeSnapshot {
-  const agents: AgentRecord[] = [];
-  for (let after: string | null = null; ;) {
-    const page = view.agents(treeId, "/root", { limit: 500, after, closed: true });
-    agents.push(...page.rows);
-    after = page.next;
-    if (after === null) break;
-  }
+  const agents = [...agentsUnder(view, treeId, ROOT_PATH, true)];
   return {
     cursor: view.lastEvent(treeId),
     tree: view.tree(treeId)!,

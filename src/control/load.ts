@@ -11,10 +11,10 @@ import type { UnloadFacts } from "../residency/may-unload.ts";
 import { createLifecycle } from "../session/lifecycle.ts";
 import type { ProviderSession } from "../providers/port.ts";
 import { Session } from "../session/session.ts";
-import type { StoreView } from "../store/port.ts";
 import { closeSession } from "./close-session.ts";
 import { requireOpen } from "./delivery.ts";
 import type { Tree } from "./tree.ts";
+import { lineOf } from "./family.ts";
 
 interface Stored {
   readonly agent: AgentRecord;
@@ -111,7 +111,7 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
         agent,
         run: agent.currentRun === null ? null : (view.run(agent.currentRun) ?? null),
         items: [...view.items(threadId, 0, agent.items)],
-        above: configsAbove(view, agent),
+        above: [...lineOf(view, agent)].slice(1).map((above) => above.config),
       };
     });
   } catch (error) {
@@ -128,15 +128,6 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
     }
     throw error;
   }
-}
-
-function configsAbove(view: StoreView, agent: AgentRecord): AgentRecord["config"][] {
-  const configs: AgentRecord["config"][] = [];
-  for (let at = agent.parent === null ? undefined : view.agent(agent.parent); at !== undefined;) {
-    configs.push(at.config);
-    at = at.parent === null ? undefined : view.agent(at.parent);
-  }
-  return configs;
 }
 
 /** Nothing is wider after a reload than before (RES-8). */

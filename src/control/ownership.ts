@@ -8,6 +8,7 @@
  */
 import { CoppiceError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
+import type { Limits } from "../protocol/limits.ts";
 import type { Clock, Timer } from "../platform/clock.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { Store } from "../store/port.ts";
@@ -27,15 +28,18 @@ export class Ownership {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  /** The runtime's: one rhythm for all its trees. */
+  readonly #limits: Pick<Limits, "leaseMs" | "leaseRenewMs" | "leaseGiveUpMs" | "pollMs">;
   readonly #held = new Map<TreeId, Held>();
   #renewTimer: Timer | null = null;
   #pollTimer: Timer | null = null;
   #renewing = false;
 
-  constructor(store: Store, clock: Clock, logger: Logger) {
+  constructor(store: Store, clock: Clock, logger: Logger, limits: Limits) {
     this.#store = store;
     this.#clock = clock;
     this.#logger = logger;
+    this.#limits = limits;
   }
 
   add(tree: Tree): void {
@@ -48,8 +52,8 @@ export class Ownership {
       hint: this.#store.onHint(tree.treeId, () => this.#look(held)),
     };
     this.#held.set(tree.treeId, held);
-    if (this.#renewTimer === null) this.#armRenew(tree.limits.leaseRenewMs);
-    if (this.#pollTimer === null) this.#armPoll(tree.limits.pollMs);
+    if (this.#renewTimer === null) this.#armRenew();
+    if (this.#pollTimer === null) this.#armPoll();
     this.#look(held);
   }
 
@@ -65,21 +69,21 @@ export class Ownership {
     this.#pollTimer = null;
   }
 
-  #armRenew(ms: number): void {
-    this.#renewTimer = this.#clock.setTimer(ms, () => {
+  #armRenew(): void {
+    this.#renewTimer = this.#clock.setTimer(this.#limits.leaseRenewMs, () => {
       this.#renewTimer = null;
       if (this.#held.size === 0) return;
-      this.#armRenew(ms);
+      this.#armRenew();
       this.#giveUpStale();
       void this.#renew();
     });
   }
 
-  #armPoll(ms: number): void {
-    this.#pollTimer = this.#clock.setTimer(ms, () => {
+  #armPoll(): void {
+    this.#pollTimer = this.#clock.setTimer(this.#limits.pollMs, () => {
       this.#pollTimer = null;
       if (this.#held.size === 0) return;
-      this.#armPoll(ms);
+      this.#armPoll();
       this.#giveUpStale();
       for (const held of this.#held.values()) void this.#poll(held);
     });
@@ -89,7 +93,7 @@ export class Ownership {
   #giveUpStale(): void {
     const now = this.#clock.monotonic();
     for (const held of this.#held.values()) {
-      if (now - held.renewedAt < held.tree.limits.leaseGiveUpMs) continue;
+      if (now - held.renewedAt < this.#limits.leaseGiveUpMs) continue;
       this.remove(held.tree.treeId);
       held.tree.lose(`no renewal of its lease for ${Math.round(now - held.renewedAt)} ms`);
     }
@@ -101,11 +105,8 @@ export class Ownership {
     const asked = this.#clock.monotonic();
     try {
       const trees = [...this.#held.values()].filter((held) => held.tree.state === "owned");
-      const leaseMs = trees[0]?.tree.limits.leaseMs ?? 0;
-      const kept = await this.#store.heartbeat(
-        trees.map((held) => held.tree.lease),
-        leaseMs,
-      );
+      const leases = trees.map((held) => held.tree.lease);
+      const kept = await this.#store.heartbeat(leases, this.#limits.leaseMs);
       const byTree = new Map(kept.map((lease) => [lease.treeId, lease]));
       for (const held of trees) {
         const lease = byTree.get(held.tree.treeId);

@@ -7,9 +7,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import type { RunRecord } from "../protocol/run.ts";
 import type { Caller } from "../protocol/tool.ts";
-import { NO_USAGE } from "../protocol/usage.ts";
 import type { Wake, WorkRecord } from "../protocol/work.ts";
 import { type ForkTurns, parseForkTurns, projectHistory } from "../lineage/project-history.ts";
 import { readyHandoff, resolvePortable, spawnTransfer } from "../lineage/transfer.ts";
@@ -21,6 +19,8 @@ import { resolveTarget } from "./resolve-target.ts";
 import { appendItems } from "./runs.ts";
 import type { ConfigRequest, Transaction } from "./transaction.ts";
 import { activity } from "./activity.ts";
+import { allOf, lineOf } from "./family.ts";
+import { newAgent } from "./new-agent.ts";
 
 export interface SpawnInput {
   /** The parent, when a user or the library spawns; an agent spawns below itself. */
@@ -57,7 +57,7 @@ export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput) {
       effort: acting.run?.effort ?? parent.config.effort,
     },
     asked: input.asked,
-    above: configsAbove(tx, parent),
+    above: [...lineOf(tx.store, parent)].map((agent) => agent.config),
   });
   const name = parseTaskName(input.taskName);
   return { fork, acting, parent, config, path: childPath(parent.path, name) };
@@ -162,13 +162,6 @@ function parentHistory(
   turns: ForkTurns,
 ) {
   const items = tx.store.items(parent.threadId, 0, parent.items);
-  const runs: RunRecord[] = [];
-  for (let after: string | null = null; ;) {
-    const page = tx.store.runsOf(parent.threadId, { limit: 500, after });
-    runs.push(...page.rows);
-    after = page.next;
-    if (after === null) break;
-  }
   // The step that makes the call is the newest assistant item; nothing of it goes along.
   const call =
     acting.run === null
@@ -177,22 +170,13 @@ function parentHistory(
   return projectHistory({
     items,
     before: call === -1 ? parent.items : call,
-    runs,
+    runs: [...allOf((page) => tx.store.runsOf(parent.threadId, page))],
     currentRun: acting.run?.id ?? null,
     turns,
     parent: parent.path,
     redact: tx.context.redact,
     toOtherProvider: parent.config.provider !== child.config.provider,
   });
-}
-
-function configsAbove(tx: Transaction, parent: AgentRecord): AgentRecord["config"][] {
-  const configs: AgentRecord["config"][] = [];
-  for (let agent: AgentRecord | undefined = parent; agent !== undefined;) {
-    configs.push(agent.config);
-    agent = agent.parent === null ? undefined : tx.store.agent(agent.parent);
-  }
-  return configs;
 }
 
 function spawnTimes(times: readonly number[], tx: Transaction): readonly number[] {
@@ -208,32 +192,18 @@ function putChild(
   config: AgentRecord["config"],
   threadId: ThreadId,
 ): AgentRecord {
-  const child: AgentRecord = {
+  const child = newAgent({
     threadId,
     treeId: tx.treeId,
     path,
     parent: parent.threadId,
     depth: parent.depth + 1,
-    state: "open",
-    revision: 1,
     config,
-    hostDriven: false,
     tokenDigest: tx.context.mintTokenDigest(threadId),
     createdAt: tx.now,
     createdBy: acting.agent === null ? "user" : "agent",
     bornInRun: acting.run?.id ?? null,
-    currentRun: null,
-    runs: 0,
-    items: 0,
-    children: 0,
-    lastOutcome: null,
-    lastActiveAt: tx.now,
-    openRequests: 0,
-    refusals: 0,
-    loadFailures: 0,
-    usage: NO_USAGE,
-    sentModeHint: null,
-  };
+  });
   tx.store.putAgent(child);
   tx.putAgent(tx.agent(parent.threadId), { children: parent.children + 1 });
   const tree = tx.tree();

@@ -34,6 +34,7 @@ import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { type ConfigRequest, type Effects, type PlanContext, Transaction } from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
+import { lineOf } from "./family.ts";
 
 /** What all trees of a runtime share. */
 export interface Shared {
@@ -353,11 +354,10 @@ export function candidate(tx: Transaction, threadId: ThreadId): Candidate | null
 /** Subtree budgets on running children that an agent and those above it carry, nearest first. */
 export function runningScopesAt(tx: Transaction, from: ThreadId | null): Candidate["runningScopes"] {
   const scopes: Candidate["runningScopes"][number][] = [];
-  for (let at = from; at !== null;) {
-    const agent = tx.agent(at);
+  if (from === null) return scopes;
+  for (const agent of lineOf(tx.store, tx.agent(from))) {
     const limit = agent.config.budgets.running;
     if (typeof limit === "number") scopes.push({ path: agent.path, limit });
-    at = agent.parent;
   }
   return scopes;
 }

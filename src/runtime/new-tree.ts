@@ -8,6 +8,7 @@ import type { Shared } from "../control/tree.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Lease, Store } from "../store/port.ts";
 import type { TreeOptions } from "./options.ts";
+import { newAgent } from "../control/new-agent.ts";
 
 export async function createTree(
   store: Store,
@@ -34,34 +35,20 @@ export async function createTree(
       exhausted: [],
       inbox: 0,
     });
-    const root: AgentRecord = {
+    const root = newAgent({
       threadId: treeId,
       treeId,
       path: ROOT_PATH,
       parent: null,
       depth: 0,
-      state: "open",
-      revision: 1,
       config,
       hostDriven: options.hostDriven ?? false,
       tokenDigest: sha256(token),
       createdAt: now,
       createdBy: "user",
-      bornInRun: null,
-      currentRun: null,
-      runs: 0,
-      items: 0,
-      children: 0,
-      lastOutcome: null,
-      lastActiveAt: now,
-      openRequests: 0,
-      refusals: 0,
-      loadFailures: 0,
-      // What a host uses in its own loop is not known until it says so (HDR-5).
-      usage: options.hostDriven === true ? { ...NO_USAGE, complete: false } : NO_USAGE,
-      sentModeHint: null,
-    };
-    tx.putAgent(root);
+    });
+    // What a host uses in its own loop is not known until it says so (HDR-5).
+    tx.putAgent(root.hostDriven ? { ...root, usage: { ...NO_USAGE, complete: false } } : root);
     tx.appendEvent(treeId, shared.ids.mint("evt"), now, {
       type: "tree.opened",
       path: ROOT_PATH,

@@ -9,6 +9,7 @@ import { type AgentSummary, listAgents as listPage } from "../control/listing.ts
 import { codexStatus } from "../control/status.ts";
 import { shownStatus } from "./asking.ts";
 import { type AgentCaller, type BuiltIn, builtIn, result } from "./built-in.ts";
+import { agentsUnder } from "../control/family.ts";
 
 const OUTCOME_BYTES = 1024;
 const SHOWN_WORKS = 16;
@@ -96,14 +97,10 @@ function referenceList(
   return control.read((view) => {
     const under = resolveReference(view.agent(caller.threadId)!.path, prefix ?? "/root", "path_prefix");
     const agents: Json[] = [];
-    for (let after: string | null = null; ;) {
-      const page = view.agents(control.tree.treeId, under, { limit: 500, after });
-      for (const agent of page.rows) {
-        const status = codexStatus(view, agent, control);
-        if (status !== "not_found") agents.push({ agent_name: agent.path, agent_status: status });
-      }
-      after = page.next;
-      if (after === null) return { agents };
+    for (const agent of agentsUnder(view, control.tree.treeId, under)) {
+      const status = codexStatus(view, agent, control);
+      if (status !== "not_found") agents.push({ agent_name: agent.path, agent_status: status });
     }
+    return { agents };
   });
 }
