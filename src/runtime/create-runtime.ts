@@ -33,6 +33,7 @@ import { configResolver, type ConfigSources, rootConfig } from "./configs.ts";
 import {
   checkRuntimeOptions,
   checkTreeOptions,
+  requireLeaseBounds,
   requireWaitBounds,
   type RuntimeOptions,
   type TreeOptions,
@@ -69,6 +70,8 @@ class OwnRuntime implements Runtime {
   readonly #sources: ConfigSources;
   readonly #limits: Limits;
   readonly #trees = new Map<TreeId, { readonly tree: Tree; readonly handle: TreeHandle }>();
+  /** Trees that are being opened: who asks for one of them meanwhile gets the same. */
+  readonly #opening = new Map<TreeId, Promise<TreeHandle>>();
   readonly #admission: Admission<Grant>;
   readonly #permits: PermitPool;
   readonly #residency: Residency;
@@ -83,10 +86,11 @@ class OwnRuntime implements Runtime {
     this.#options = options;
     this.store = options.store ?? createMemoryStore({ clock });
     this.#limits = limitsSchema.parse(options.limits ?? {});
+    requireLeaseBounds(this.#limits);
     this.#admission = new Admission((applicant) => tryReserve(applicant, this.#pump));
     this.#permits = new PermitPool(this.#limits.runningTotal);
     this.#residency = this.#newResidency(this.#limits.residents);
-    this.#ownership = new Ownership(this.store, clock, logger);
+    this.#ownership = new Ownership(this.store, clock, logger, this.#limits);
     const providers = options.providers ?? {};
     const tools = options.tools ?? [];
     const roles = options.roles ?? loadRoles([], tools);
@@ -143,9 +147,17 @@ class OwnRuntime implements Runtime {
     if (this.#closed)
       throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
     checkTreeOptions(options);
-    const known = options.id === undefined ? undefined : this.#trees.get(requireTreeId(options.id));
-    if (known !== undefined && known.tree.state === "owned") return known.handle;
     const treeId = options.id === undefined ? this.#shared.ids.mint("thread") : requireTreeId(options.id);
+    const opening = this.#opening.get(treeId);
+    if (opening !== undefined) return opening;
+    const known = this.#trees.get(treeId);
+    if (known !== undefined && known.tree.state === "owned") return known.handle;
+    const opened = this.#open(treeId, options).finally(() => this.#opening.delete(treeId));
+    this.#opening.set(treeId, opened);
+    return opened;
+  }
+
+  async #open(treeId: TreeId, options: TreeOptions): Promise<TreeHandle> {
     if (options.id !== undefined && (await this.store.read((view) => view.tree(treeId))) === undefined) {
       throw new RejectedError(
         "INVALID_ARGUMENT",
@@ -221,7 +233,12 @@ class OwnRuntime implements Runtime {
       toolHost: this.#shared.toolHost,
     });
     this.#trees.set(treeId, { tree, handle });
-    await tree.transact((tx) => recover(tx));
+    try {
+      await tree.transact((tx) => recover(tx));
+    } catch (error) {
+      tree.lose("it could not be recovered");
+      throw error;
+    }
     this.#ownership.add(tree);
     return handle;
   }
@@ -283,6 +300,7 @@ class OwnRuntime implements Runtime {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    await Promise.allSettled(this.#opening.values());
     for (const treeId of this.#trees.keys()) await this.#giveBack(treeId);
   }
 

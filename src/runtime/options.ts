@@ -31,7 +31,10 @@ export interface RuntimeOptions {
   readonly tools?: readonly OwnTool[];
   /** Role files, loaded with `loadRoles`; the built-in ones are always there. */
   readonly roles?: RoleSet;
-  /** Overrides of the defaults of BUD-6; for new trees. `residents` and `runningTotal` hold for the runtime. */
+  /**
+   * Overrides of the defaults of BUD-6; for new trees. `residents`, `runningTotal`, those of leases and `pollMs` hold for the
+   * runtime.
+   */
   readonly limits?: LimitsInput;
   /** USD per million tokens by `<provider>/<model>` (BUD-7). */
   readonly prices?: Prices;
@@ -68,7 +71,8 @@ export interface TreeOptions {
   readonly effects?: readonly Effect[];
   readonly workspace?: string;
   readonly budgets?: Budgets;
-  readonly limits?: LimitsInput;
+  /** Over those of the runtime; those that hold for a whole runtime are not among them. */
+  readonly limits?: Omit<LimitsInput, keyof typeof OF_THE_RUNTIME>;
   readonly profile?: ProfileName;
   /** The root's loop belongs to somebody else: it has a mailbox and tools, and no runs of ours (HDR). */
   readonly hostDriven?: boolean;
@@ -81,6 +85,16 @@ export interface TreeOptions {
   /** `codex`: mail to an idle root starts a run (B49). */
   readonly wakeOnAgentMessages?: boolean;
 }
+
+/** Limits of the whole runtime: a tree has none of its own. */
+const OF_THE_RUNTIME = {
+  residents: true,
+  runningTotal: true,
+  leaseMs: true,
+  leaseRenewMs: true,
+  leaseGiveUpMs: true,
+  pollMs: true,
+} as const;
 
 const name = z.string().min(1);
 const treeSchema = z.strictObject({
@@ -95,7 +109,7 @@ const treeSchema = z.strictObject({
   effects: z.array(z.enum(EFFECTS)).optional(),
   workspace: name.optional(),
   budgets: budgetsSchema.optional(),
-  limits: limitsSchema.partial().optional(),
+  limits: limitsSchema.omit(OF_THE_RUNTIME).partial().optional(),
   profile: z.enum(["default", "codex"]).optional(),
   hostDriven: z.boolean().optional(),
   onHostGone: z.enum(["keep", "interrupt"]).optional(),
@@ -129,6 +143,16 @@ export function requireWaitBounds({ waitMinimumMs, waitDefaultMs, waitMaximumMs 
     "INVALID_ARGUMENT",
     `waitDefaultMs ${waitDefaultMs} lies outside of waitMinimumMs ${waitMinimumMs} and waitMaximumMs ${waitMaximumMs}.`,
     { waitMinimumMs, waitDefaultMs, waitMaximumMs },
+  );
+}
+
+/** @throws RejectedError `INVALID_ARGUMENT` unless an owner renews in time, and gives up before another may claim (REC-6). */
+export function requireLeaseBounds({ leaseRenewMs, leaseGiveUpMs, leaseMs }: Limits): void {
+  if (leaseRenewMs < leaseGiveUpMs && leaseGiveUpMs < leaseMs) return;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `leaseRenewMs ${leaseRenewMs} is to be below leaseGiveUpMs ${leaseGiveUpMs}, and that below leaseMs ${leaseMs}.`,
+    { leaseRenewMs, leaseGiveUpMs, leaseMs },
   );
 }
 

@@ -54,9 +54,9 @@ describe.each(STORES)("store faults on %s", (store) => {
   test("REC-3 the session of a run that is dropped is closed", async () => {
     let open = 0;
     await using h = await harness({ store, scripts: { "/root": ANSWERS } });
-    const { openSession } = h.provider;
+    const openSession = h.provider.openSession.bind(h.provider);
     h.provider.openSession = async (input) => {
-      const session = await openSession.call(h.provider, input);
+      const session = await openSession(input);
       open += 1;
       return {
         step: session.step.bind(session),
