@@ -3,7 +3,7 @@
  */
 import type { PromptMessage } from "../protocol/provider-events.ts";
 import type { ToolSpec } from "../protocol/tool.ts";
-import { estimateTokens } from "../providers/model/estimate-tokens.ts";
+import { estimateTokens } from "../policy/estimate-tokens.ts";
 import { type Admission, estimateRequest, priceOf, type RequestEstimate } from "../policy/budget.ts";
 import type { Admitted } from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
@@ -45,26 +45,34 @@ export async function admitToProvider(
 }
 
 /** Looks and reserves in one synchronous block, so that two requests cannot both take the last of a budget. */
-function reserve(
+async function reserve(
   tree: Tree,
   session: Session,
   estimate: RequestEstimate,
 ): Promise<{ admission: Admission; reservation: Disposable | null }> {
   const { threadId, path } = session.agent;
   let reservation: Disposable | null = null;
-  return tree.read((view) => {
+  const giveBack = (): void => {
     reservation?.[Symbol.dispose]();
     reservation = null;
-    const admission = admitRequest(
-      view,
-      view.tree(tree.treeId)!,
-      view.agent(threadId)!,
-      tree.reservations,
-      estimate,
-    );
-    if (admission.kind === "start") reservation = tree.reservations.take(path, estimate);
-    return { admission, reservation };
-  });
+  };
+  try {
+    return await tree.read((view) => {
+      giveBack();
+      const admission = admitRequest(
+        view,
+        view.tree(tree.treeId)!,
+        view.agent(threadId)!,
+        tree.reservations,
+        estimate,
+      );
+      if (admission.kind === "start") reservation = tree.reservations.take(path, estimate);
+      return { admission, reservation };
+    });
+  } catch (error) {
+    giveBack();
+    throw error;
+  }
 }
 
 /**

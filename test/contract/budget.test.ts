@@ -10,7 +10,7 @@ import {
   usage,
   wait,
 } from "../../src/providers/scripted/script.ts";
-import { estimateTokens } from "../../src/providers/model/estimate-tokens.ts";
+import { estimateTokens } from "../../src/policy/estimate-tokens.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
 import { look } from "../support/look.ts";

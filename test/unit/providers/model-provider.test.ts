@@ -2,7 +2,7 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
 import { InterruptedError } from "../../../src/protocol/errors.ts";
-import { estimateTokens } from "../../../src/providers/model/estimate-tokens.ts";
+import { estimateTokens } from "../../../src/policy/estimate-tokens.ts";
 import { toProviderError } from "../../../src/providers/model/failure.ts";
 import { createModelProvider } from "../../../src/providers/model/model-provider.ts";
 import { toPrompt, toTools } from "../../../src/providers/model/prompt.ts";

@@ -6,8 +6,8 @@
  *   and scripts with a token or more a character.
  * - Every message and tool adds a fixed amount for the frame in which vendors wrap it.
  */
-import type { PromptMessage } from "../../protocol/provider-events.ts";
-import type { ToolSpec } from "../../protocol/tool.ts";
+import type { PromptMessage } from "../protocol/provider-events.ts";
+import type { ToolSpec } from "../protocol/tool.ts";
 
 const FRAME_OF_MESSAGE = 8;
 const FRAME_OF_TOOL = 16;
