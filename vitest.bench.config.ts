@@ -1,13 +1,25 @@
-/** `npm run bench`. Benches have their own configuration, or every project of the tests would pick them up. */
+/** `npm run bench:gates`: the few ratios that must hold on every machine. The benches themselves are `bench/run.ts`. */
 import { defineConfig } from "vitest/config";
+
+const minute = 60_000;
 
 export default defineConfig({
   test: {
-    passWithNoTests: true,
-    include: ["bench/**/*.bench.ts"],
-    benchmark: { include: ["bench/**/*.bench.ts"] },
-    exclude: ["bench/peers/**", "node_modules/**"],
-    testTimeout: 600_000,
+    reporters: ["default", "./scripts/plain-summary-reporter.ts"],
+    pool: "forks",
+    // One after the other: they measure.
     maxWorkers: 1,
+    fileParallelism: false,
+    execArgv: ["--expose-gc"],
+    projects: [
+      {
+        test: {
+          name: "bench-gates",
+          include: ["bench/gates/**/*.test.ts"],
+          environment: "node",
+          testTimeout: 5 * minute,
+        },
+      },
+    ],
   },
 });
