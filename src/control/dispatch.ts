@@ -47,7 +47,7 @@ export function tryReserve(applicant: Applicant, pump: () => void): Grant | "no_
   const { tree, candidate } = known;
   const pool = poolOf(tree, candidate.runningScopes);
   if (applicant.needsPermit && !pool.available) return null;
-  if (applicant.kind === "new" && tree.rateTimer !== null) return null;
+  if (applicant.kind === "new" && tree.rateHeld) return null;
   const counted = !(candidate.root && tree.profile.residentsPerTree);
   const slot = tree.residency.reserve(candidate.threadId, counted);
   if (slot === null) {

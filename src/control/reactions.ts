@@ -7,12 +7,11 @@ import { closeSession } from "./close-session.ts";
 import { apply, cancel, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
 import { forget } from "./load.ts";
+import { reconcile } from "./reconcile.ts";
 import { recoverRun } from "./recovery.ts";
+import { retry, STORE_RETRY_MS } from "./store-retry.ts";
 import type { Reactions, Tree } from "./tree.ts";
 import { endDueWaits } from "./wait-ends.ts";
-
-/** A store that fails is asked again after so long. */
-const STORE_RETRY_MS = 500;
 
 export function createReactions(pump: () => void): Reactions {
   return {
@@ -36,9 +35,11 @@ export function createReactions(pump: () => void): Reactions {
     closed,
     deadlines: armDeadline,
     dropped: recoverDropped,
+    doubtful,
     rateReached(tree, candidate) {
-      apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
+      // Held first: it would be admitted again at once.
       holdForRate(tree, pump);
+      apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
     },
   };
 }
@@ -120,32 +121,44 @@ async function recoverDropped(tree: Tree, runId: RunId): Promise<void> {
   }
 }
 
-function retry(tree: Tree, error: unknown, again: () => void): void {
+/** Looks once, after a while, however many commits have failed; a look that fails is one more of them. */
+function doubtful(tree: Tree): void {
   if (tree.state !== "owned") return;
-  tree.shared.logger.warn({ treeId: tree.treeId, err: error }, "the store failed; trying again");
-  if (CoppiceError.is(error) && error.family === "rejected") return;
-  tree.shared.clock.setTimer(STORE_RETRY_MS, again, { keepAlive: true });
+  tree.doubt ??= tree.shared.clock.setTimer(
+    STORE_RETRY_MS,
+    () => {
+      tree.doubt = null;
+      if (tree.state !== "owned") return;
+      tree
+        .transact((tx) => reconcile(tx, tree))
+        .catch((error: unknown) => {
+          tree.shared.logger.warn(
+            { treeId: tree.treeId, err: error },
+            "memory could not be held against the store",
+          );
+        });
+    },
+    { keepAlive: true },
+  );
 }
 
 /** Over the runs a minute, wakes and committed works stay queued until the minute allows (BUD-5). */
 function holdForRate(tree: Tree, pump: () => void): void {
-  if (tree.rateTimer !== null) return;
-  tree.rateTimer = tree.shared.clock.setTimer(0, () => undefined);
+  if (tree.rateHeld) return;
+  tree.rateHeld = true;
+  const goOn = (): void => {
+    tree.rateHeld = false;
+    pump();
+  };
   void tree
     .read((view) => admitRate(view.tree(tree.treeId)!.recentRuns, view.now(), tree.limits.runsPerMinute))
-    .then((decision) => {
-      const wait = decision.kind === "admitted" ? 0 : (decision.retryAfterMs ?? 60_000);
-      tree.rateTimer = tree.shared.clock.setTimer(
-        wait,
-        () => {
-          tree.rateTimer = null;
-          pump();
-        },
-        { keepAlive: true },
-      );
-    })
+    .then((decision) => (decision.kind === "admitted" ? 0 : (decision.retryAfterMs ?? 60_000)))
     .catch((error: unknown) => {
-      tree.rateTimer = null;
-      retry(tree, error, pump);
+      tree.shared.logger.warn({ treeId: tree.treeId, err: error }, "the rate of runs could not be read");
+      return STORE_RETRY_MS;
+    })
+    .then((wait) => {
+      if (tree.state === "owned")
+        tree.rateTimer = tree.shared.clock.setTimer(wait, goOn, { keepAlive: true });
     });
 }

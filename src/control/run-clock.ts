@@ -4,11 +4,13 @@
  * - K1 At the limit a request or a tool that is under way is cut off, and one wrap-up step is offered.
  * - K2 A wrap-up step that has not come to an end after `wrapUpMs` is ended from the store, whatever a provider does.
  */
-import { CoppiceError, describeError, InterruptedError } from "../protocol/errors.ts";
+import { InterruptedError } from "../protocol/errors.ts";
+import type { RunId } from "../protocol/ids.ts";
 import { isSettled } from "../protocol/run.ts";
 import type { Timer } from "../platform/clock.ts";
 import type { Session } from "../session/session.ts";
 import { stopRun } from "./interrupt.ts";
+import { retry } from "./store-retry.ts";
 import type { Tree } from "./tree.ts";
 
 export class RunClock implements Disposable {
@@ -21,10 +23,9 @@ export class RunClock implements Disposable {
     const { id, reservedAt, waitedMs } = session.run!;
     const { clock } = tree.shared;
     const leftMs = Math.max(0, limit - (clock.now() - reservedAt - waitedMs));
-    const reason = new InterruptedError("RUN_INTERRUPTED", "the time allowed for this run is used up.");
     this.#timers.push(
-      clock.setTimer(leftMs, () => this.#over.abort(reason)),
-      clock.setTimer(leftMs + tree.limits.wrapUpMs, () => void endRun(tree, session, id)),
+      clock.setTimer(leftMs, () => this.#over.abort(timeIsUp())),
+      clock.setTimer(leftMs + tree.limits.wrapUpMs, () => endRun(tree, session, id)),
     );
   }
 
@@ -38,18 +39,18 @@ export class RunClock implements Disposable {
   }
 }
 
-async function endRun(tree: Tree, session: Session, id: `run_${string}`): Promise<void> {
-  try {
-    await tree.transact((tx) => {
+/** Made when it is wanted: an error takes note of its stack, which costs more than the timer. */
+function timeIsUp(): InterruptedError {
+  return new InterruptedError("RUN_INTERRUPTED", "the time allowed for this run is used up.");
+}
+
+function endRun(tree: Tree, session: Session, id: RunId): void {
+  if (tree.state !== "owned") return;
+  tree
+    .transact((tx) => {
       const run = tx.store.run(id);
       if (run === undefined || isSettled(run)) return;
       stopRun(tx, tx.agent(run.threadId), run, "time_limit", session.partialText);
-    });
-  } catch (error) {
-    if (CoppiceError.is(error) && error.family === "interrupted") return;
-    tree.shared.logger.error(
-      { runId: id, err: describeError(error) },
-      "a run could not be ended at its limit",
-    );
-  }
+    })
+    .catch((error: unknown) => retry(tree, error, () => endRun(tree, session, id)));
 }

@@ -7,7 +7,7 @@
  */
 import type { AgentPath } from "../protocol/agent-path.ts";
 import type { AgentConfig, AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError, InterruptedError, RejectedError } from "../protocol/errors.ts";
+import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { Mailbox } from "../protocol/mail.ts";
@@ -88,6 +88,8 @@ export interface Reactions {
   settled(tree: Tree, threadId: ThreadId, runId: RunId): void;
   closed(tree: Tree, threadId: ThreadId): void;
   deadlines(tree: Tree): void;
+  /** A commit failed whose outcome is unknown: memory is held against the store again. */
+  doubtful(tree: Tree): void;
   /** The runs a minute are used up: the agent stays queued until the minute allows (BUD-5). */
   rateReached(tree: Tree, candidate: Candidate): void;
 }
@@ -127,8 +129,11 @@ export class Tree implements PlanContext {
   limits: Limits;
   lease: Lease;
   deadline: { readonly at: number; readonly timer: Timer } | null = null;
-  /** Dispatch of new runs rests until then, for the runs a minute (BUD-5). */
+  /** Dispatch of new runs rests, for the runs a minute (BUD-5), until its timer fires. */
+  rateHeld = false;
   rateTimer: Timer | null = null;
+  /** Set while memory is to be held against the store. */
+  doubt: Timer | null = null;
   state: "owned" | "closing" | "lost" = "owned";
   reactions!: Reactions;
 
@@ -244,6 +249,7 @@ export class Tree implements PlanContext {
       return value;
     } catch (error) {
       if (CoppiceError.is(error) && error.code === "FENCED") this.lose("its lease was taken over");
+      if (error instanceof TransientError) this.reactions.doubtful(this);
       throw error;
     }
   }
@@ -277,6 +283,7 @@ export class Tree implements PlanContext {
   abandon(reason: Error): void {
     this.deadline?.timer.cancel();
     this.rateTimer?.cancel();
+    this.doubt?.cancel();
     this.lane.cancelAll();
     for (const [threadId, session] of this.sessions) {
       session.generation += 1;

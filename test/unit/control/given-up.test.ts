@@ -48,4 +48,23 @@ describe.each(STORES)("a tree that is given up on %s", (store) => {
       expect({ turns, inUse: permits.inUse }).toEqual({ turns, inUse: 0 });
     }
   });
+
+  test("BUD-5 leaves no timer, at whatever point of a start over the runs a minute it is closed", async () => {
+    for (let turns = 0; turns < TURNS; turns += 1) {
+      await using h = await harness({
+        store,
+        scripts: { "*": [say("ok")] },
+        tree: { limits: { runsPerMinute: 1 } },
+      });
+      // Both are taken before either starts.
+      await Promise.all([h.tree.root.spawn("a", "look"), h.tree.root.spawn("b", "look")]);
+      for (let passed = 0; passed < turns; passed += 1) await turn();
+      await h.tree.close();
+      await h.clock.settle();
+      expect({ turns, timers: h.clock.pending().filter(({ keepAlive }) => keepAlive) }).toEqual({
+        turns,
+        timers: [],
+      });
+    }
+  });
 });

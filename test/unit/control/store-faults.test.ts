@@ -1,7 +1,7 @@
 /** Faults of the store under a run (REC-3): what is stored decides, and nobody else is blamed for them. */
 import { describe, expect, test } from "vitest";
 import { type CoppiceError, RejectedError, TransientError } from "../../../src/protocol/errors.ts";
-import { say } from "../../../src/providers/scripted/script.ts";
+import { gate, say, together } from "../../../src/providers/scripted/script.ts";
 import { type Harness, harness, STORES } from "../../support/harness.ts";
 import { look } from "../../support/look.ts";
 
@@ -76,5 +76,46 @@ describe.each(STORES)("store faults on %s", (store) => {
     expect(open).toBe(1);
     await h.tree.close();
     expect(open).toBe(0);
+  });
+
+  test("RUN-3 a run that the store does not let end at its limit is ended when it does", async () => {
+    await using h = await harness({
+      store,
+      scripts: { "/root": [together(gate("step"), say("never"))] },
+      tree: { limits: { runWallClockMs: 1_000, wrapUpMs: 1_000 } },
+    });
+    const work = await h.tree.root.send("go");
+    await h.provider.gates.arrived("step");
+    await h.clock.advance(1_500);
+    const failing = h.clock.now() + 1_200;
+    h.onWrite = (_, kind) => (kind === "commit" && h.clock.now() < failing ? { kind: "error" } : null);
+    await h.clock.advance(1_000);
+    expect((await work.record()).state).toBe("running");
+    await h.clock.advance(1_000);
+    expect(await work.outcome()).toMatchObject({ ending: "time_limit" });
+  });
+
+  test("BUD-2 a reservation is given back when the store fails after it was taken", async () => {
+    await using h = await harness({
+      store,
+      scripts: { "/root": ANSWERS },
+      tree: { limits: { tokensPerTree: 100_000 } },
+    });
+    const { tree } = h.tree.control;
+    const read = tree.read.bind(tree);
+    let fail = true;
+    tree.read = async (plan) => {
+      const value = await read(plan);
+      if (!fail || tree.reservations.reserved("/root", "tokens") === 0) return value;
+      fail = false;
+      throw new TransientError("STORE_IO", "the disk failed");
+    };
+    const work = await h.tree.root.send("go");
+    await h.clock.advance(60_000);
+    expect(await work.outcome()).toMatchObject({ ending: "completed" });
+    expect({ fail, reserved: tree.reservations.reserved("/root", "tokens") }).toEqual({
+      fail: false,
+      reserved: 0,
+    });
   });
 });
