@@ -5,7 +5,7 @@
  * - V2 A drive belongs to one generation of its session. After a stop, an unload or a loss it is another's business; its
  *   late answers are refused by the store, which knows the run as settled.
  */
-import { describeError, InterruptedError } from "../protocol/errors.ts";
+import { describeError, InterruptedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { endSpan, failureOf } from "../platform/telemetry.ts";
 import { driveRun } from "../session/run-loop.ts";
@@ -129,6 +129,7 @@ async function withGrant(
     if (!used) grant[Symbol.dispose]();
     return used;
   } catch (error) {
+    if (error instanceof TransientError) await settleDoubt(tree, threadId);
     grant[Symbol.dispose]();
     if (!loaded) forget(tree, threadId);
     await loadHasFailed(tree, candidate, error);
@@ -138,6 +139,12 @@ async function withGrant(
     // It may have been the last that waited to run, and have had nothing to do.
     tree.watchers.changed();
   }
+}
+
+/** What failed may have been stored all the same: the permit is held until the store has decided about the run (EXE-4). */
+async function settleDoubt(tree: Tree, threadId: ThreadId): Promise<void> {
+  const runId = await tree.read((view) => view.agent(threadId)?.currentRun ?? null).catch(() => null);
+  if (runId !== null) await tree.reactions.dropped(tree, runId);
 }
 
 /** Starts the loop of the session's current run. */
