@@ -125,7 +125,8 @@ async function withGrant(
     }
     // A cut-off provider of the run before has its grace time; the next run does not overlap with it.
     await session.drive;
-    const used = await use(session);
+    // Who dropped it meanwhile sees to its run, and to the wake that follows.
+    const used = tree.sessions.get(threadId) === session && (await use(session));
     if (!used) grant[Symbol.dispose]();
     return used;
   } catch (error) {
@@ -212,6 +213,6 @@ export function stop(tree: Tree, threadId: ThreadId, runId: RunId, why: string):
     timer.cancel();
     session.drive = null;
     if (session.lifecycle.state === "interrupting") session.lifecycle.send("DRAINED");
-    tree.watchers.changed();
+    tree.reactions.drained(tree);
   });
 }

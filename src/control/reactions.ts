@@ -35,6 +35,10 @@ export function createReactions(pump: () => void): Reactions {
     closed,
     deadlines: armDeadline,
     dropped: recoverDropped,
+    drained(tree) {
+      pump();
+      tree.watchers.changed();
+    },
     doubtful,
     rateReached(tree, candidate) {
       // Held first: it would be admitted again at once.

@@ -88,6 +88,8 @@ export interface Reactions {
   settled(tree: Tree, threadId: ThreadId, runId: RunId): void;
   closed(tree: Tree, threadId: ThreadId): void;
   deadlines(tree: Tree): void;
+  /** A session that was cut off has come to rest: who waits for its place is asked again. */
+  drained(tree: Tree): void;
   /** A commit failed whose outcome is unknown: memory is held against the store again. */
   doubtful(tree: Tree): void;
   /** The runs a minute are used up: the agent stays queued until the minute allows (BUD-5). */

@@ -7,7 +7,7 @@ import { RejectedError, TransientError } from "../../../src/protocol/errors.ts";
 import type { Store, StoreTx, StoreView } from "../../../src/store/port.ts";
 import type { SimulatedProcess } from "../../../src/testing/scheduler-process.ts";
 
-export type LinkFault = "none" | "busy" | "io" | "crash_before" | "crash_after";
+export type LinkFault = "none" | "busy" | "io" | "answer_lost" | "crash_before" | "crash_after";
 
 export interface LinkOptions {
   readonly process: SimulatedProcess;
@@ -64,6 +64,8 @@ export function link({ process, store, fault, crash, committed, late }: LinkOpti
         return result;
       });
       if (drawn === "crash_after") crash();
+      if (drawn === "answer_lost")
+        throw new TransientError("STORE_IO", "The answer was lost; this was drawn.");
       return value;
     });
   }

@@ -55,7 +55,7 @@ const SQLITE_EVERY = 25;
 export function scenarioOf(seed: number): Scenario {
   const d = dice(seed, "scenario");
   const rough = d.chance(0.6);
-  return {
+  const scenario: Scenario = {
     seed,
     store: seed % SQLITE_EVERY === 0 ? "sqlite" : "memory",
     tiny: d.chance(0.35),
@@ -66,6 +66,7 @@ export function scenarioOf(seed: number): Scenario {
       refuse: rough && d.chance(0.4) ? 0.04 : 0,
       crash: rough && d.chance(0.5) ? 0.03 : 0,
       lateAnswers: d.chance(0.25),
+      lose: 0,
     },
     failures: d.chance(0.5),
     questions: d.chance(0.4),
@@ -75,6 +76,9 @@ export function scenarioOf(seed: number): Scenario {
     earlyTimers: d.chance(0.5) ? 0.02 : 0,
     profile: d.chance(0.15) ? "codex" : "default",
   };
+  // Drawn last, so that what was drawn before keeps its meaning.
+  const lose = rough && d.chance(0.25) ? 0.02 : 0;
+  return { ...scenario, faults: { ...scenario.faults, lose } };
 }
 
 const LIMITS: LimitsInput = {

@@ -24,6 +24,8 @@ import { dice, type Dice } from "./randomness.ts";
 export interface Faults {
   /** Probability that a commit is refused by the store. */
   readonly refuse: number;
+  /** Probability that a commit is stored and its owner is told that it failed. */
+  readonly lose: number;
   /** Probability that the process dies at a commit. */
   readonly crash: number;
   readonly lateAnswers: boolean;
@@ -191,6 +193,7 @@ export class World {
     const { faults } = this.options;
     if (this.calm || this.#treeId === null) return "none";
     if (faults.refuse > 0 && this.#dice.chance(faults.refuse)) return this.#dice.pick(["busy", "io"]);
+    if (faults.lose > 0 && this.#dice.chance(faults.lose)) return "answer_lost";
     if (faults.crash > 0 && this.#dice.chance(faults.crash))
       return this.#dice.pick(["crash_before", "crash_after"]);
     return "none";
