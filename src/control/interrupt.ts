@@ -11,7 +11,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import { itemOf } from "./compose.ts";
 import { deadLetter, setTrigger } from "./mail-states.ts";
-import { appendItems, partialItems } from "./runs.ts";
+import { appendItems, partialItems, requestUnderWay } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { statusOf } from "./status.ts";
 import type { Transaction } from "./transaction.ts";
@@ -123,6 +123,7 @@ export function stopRun(
   quiet: Quiet = false,
   error?: NonNullable<RunRecord["error"]>,
 ): void {
+  const unreported = requestUnderWay(tx, run);
   if (run.acceptedAt !== null) appendItems(tx, agent, run, closingItems(tx, agent, run, partial, why));
   else if (why === "interrupted" && tx.profile.interruptQueuesTriggers) keepRequests(tx, agent, run);
   settleRun(tx, run.id, {
@@ -131,6 +132,7 @@ export function stopRun(
     reason: why,
     text: partial || run.text,
     quiet,
+    unreported,
   });
   tx.effects.stop.push({ threadId: agent.threadId, runId: run.id, why });
 }

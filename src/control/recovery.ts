@@ -8,7 +8,7 @@ import type { RunId, WorkId } from "../protocol/ids.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { deliver } from "./delivery.ts";
 import { closeOpenCalls } from "./interrupt.ts";
-import { appendItems, worksOfStart } from "./runs.ts";
+import { appendItems, requestUnderWay, worksOfStart } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { endDueWaits, endWait, settledWorks } from "./wait-ends.ts";
 import { endWork } from "./works.ts";
@@ -83,6 +83,7 @@ function recheck(tx: Transaction, run: RunRecord): void {
 /** Accepted and not settled: its stored steps stay, an open call is closed with "outcome unknown" (RUN-2). */
 function loseRun(tx: Transaction, run: RunRecord): void {
   const agent = tx.agent(run.threadId);
+  const unreported = requestUnderWay(tx, run);
   appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "outcome unknown: the runtime was stopped"));
   const retried = agent.config.onLostRun === "retry" ? retryable(tx, run) : [];
   settleRun(tx, run.id, {
@@ -90,6 +91,7 @@ function loseRun(tx: Transaction, run: RunRecord): void {
     reason: "runtime_lost",
     text: run.text,
     keep: new Set(retried),
+    unreported,
   });
   if (retried.length > 0) retryNotice(tx, run, retried);
 }

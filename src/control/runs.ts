@@ -6,7 +6,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
-import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
+import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
@@ -14,7 +14,7 @@ import { admitRate } from "../policy/rates.ts";
 import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
 import { takeMail } from "./take-mail.ts";
-import { must, type Transaction } from "./transaction.ts";
+import { type Look, must, type Transaction } from "./transaction.ts";
 import { endWork, worksAskedBy } from "./works.ts";
 import { unreadOf } from "./unread.ts";
 
@@ -86,8 +86,8 @@ function endOverservedWorks(tx: Transaction, agent: AgentRecord): void {
   }
 }
 
-export function currentRun(tx: Transaction, runId: RunId): RunRecord {
-  const run = must(tx.store.run(runId), "run", runId);
+export function currentRun(look: Look, runId: RunId): RunRecord {
+  const run = must(look.store.run(runId), "run", runId);
   if (isSettled(run))
     throw new InterruptedError("RUN_INTERRUPTED", `run ${runId} is settled: ${run.status}.`);
   return run;
@@ -222,6 +222,22 @@ export function partialItems(run: RunRecord, text: string): ItemBody[] {
     },
   ];
 }
+
+/** A request of an accepted run is out, or about to be: nobody will say what it has used once the run is cut off. */
+export function requestUnderWay(tx: Transaction, run: RunRecord): boolean {
+  if (run.acceptedAt === null || run.status !== "running") return false;
+  const agent = tx.agent(run.threadId);
+  return openCalls(tx.store.items(agent.threadId, run.firstItem, agent.items - run.firstItem)).length === 0;
+}
+
+/** Says in run, works and agent that the figures lack something (BUD-4). */
+export function markUnreported(tx: Transaction, run: RunRecord): RunRecord {
+  const agent = tx.agent(run.threadId);
+  tx.putAgent(agent, { usage: addUsage(agent.usage, UNREPORTED) });
+  return chargeRun(tx, run, UNREPORTED);
+}
+
+const UNREPORTED: Usage = { ...NO_USAGE, complete: false };
 
 export function textOf(body: Extract<ItemBody, { kind: "assistant" }>): string {
   return body.parts

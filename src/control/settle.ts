@@ -18,7 +18,7 @@ import { deadLetter, markSettled, setTrigger } from "./mail-states.ts";
 import { quarantine } from "./quarantine.ts";
 import { closeRequests } from "./requests.ts";
 import { turnResults } from "./results.ts";
-import { worksOfStart } from "./runs.ts";
+import { markUnreported, worksOfStart } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { breakCycles } from "./wait-cycle.ts";
 import { abortWaits } from "./wait-ends.ts";
@@ -46,8 +46,9 @@ export interface Settlement {
 
 /** Settles a run from the store. A settled run stays as it is. */
 export function settleRun(tx: Transaction, runId: RunId, settlement: Settlement): RunRecord {
-  const run = must(tx.store.run(runId), "run", runId);
-  if (isSettled(run)) return run;
+  const found = must(tx.store.run(runId), "run", runId);
+  if (isSettled(found)) return found;
+  const run = settlement.unreported === true ? markUnreported(tx, found) : found;
   const settled = writeSettled(tx, run, settlement);
   const outcome = lastOutcomeOf(tx, settled, settlement.text);
   abortWaits(tx, run.threadId, run.id);
