@@ -2,7 +2,6 @@
  * A response without calls: the run's answer, or an intermediate one (MBX-4, MBX-5, WRK-8). What is due decides, in the
  * commit that stores the answer.
  */
-import { z } from "zod";
 import type { RunId, WorkId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -13,6 +12,7 @@ import { FIRST_PHASE, nextPhase, takesMail } from "../mailbox/delivery-phase.ts"
 import { owesReservedMail } from "../mailbox/drain.ts";
 import type { AssistantBody } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun, recordStep } from "./runs.ts";
+import { checkSchema } from "./output-schema.ts";
 import { settleRun, type Settlement } from "./settle.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
@@ -137,20 +137,4 @@ function repair(
     items: [...stored.items, ...appended.items],
     outcome: "continues",
   };
-}
-
-type Checked = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string };
-
-/** Parses an answer as JSON, with or without a code fence, and validates it. */
-export function checkSchema(schema: WorkRecord["outputSchema"], text: string): Checked {
-  const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text);
-  let value: Json;
-  try {
-    value = JSON.parse(fenced?.[1] ?? text) as Json;
-  } catch {
-    return { ok: false, fault: "it is not JSON" };
-  }
-  const parsed = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]).safeParse(value);
-  if (parsed.success) return { ok: true, value };
-  return { ok: false, fault: z.prettifyError(parsed.error).replaceAll("\n", "; ") };
 }

@@ -4,8 +4,8 @@ import type { WorkId } from "../protocol/ids.ts";
 import { isWorkId } from "../protocol/ids.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
-import { checkSchema } from "./answer.ts";
 import { actingAs } from "./caller.ts";
+import { checkSchema } from "./output-schema.ts";
 import type { Transaction } from "./transaction.ts";
 import { endWork } from "./works.ts";
 

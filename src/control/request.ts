@@ -8,6 +8,7 @@ import type { Wake, WorkRecord } from "../protocol/work.ts";
 import { headBytes, requireText } from "../platform/text.ts";
 import type { Acting } from "./caller.ts";
 import { deliver } from "./delivery.ts";
+import { requireOutputSchema } from "./output-schema.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import type { Transaction } from "./transaction.ts";
 import { createWork } from "./works.ts";
@@ -37,6 +38,8 @@ export function requestWork(
     input.replyTo === undefined
       ? acting.replyTo
       : replyAgent(resolveTarget(tx.store, tx.treeId, acting.agent?.path ?? ROOT_PATH, input.replyTo));
+  const outputSchema =
+    tx.profile.outputSchemas && input.outputSchema ? requireOutputSchema(input.outputSchema) : null;
   const mailId = tx.id("msg");
   const work = createWork(
     tx,
@@ -49,8 +52,8 @@ export function requestWork(
       objective: headBytes(input.message, tx.limits.artifactHeadBytes),
       wake: input.wake,
       detached: input.detached,
-      outputSchema: tx.profile.outputSchemas ? input.outputSchema : null,
-      acceptance: input.acceptance,
+      outputSchema,
+      acceptance: input.acceptance ? headBytes(input.acceptance, tx.limits.artifactHeadBytes) : null,
       trace: input.trace,
     },
     mailId,

@@ -1,7 +1,6 @@
 /** Fields and words that several of the asking tools share: what a request may say about its result, and an agent's status. */
 import { z } from "zod";
 import { EFFECTS, type AgentRecord, type AgentStatus } from "../protocol/agent.ts";
-import { RejectedError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { statusOf } from "../control/status.ts";
@@ -45,23 +44,6 @@ export const effects = z
   .array(z.enum(EFFECTS))
   .optional()
   .describe("What the agent may do to the world; at most what you may do yourself.");
-
-/** @throws RejectedError for a schema that no answer could be checked against. */
-export function requireSchema(schema: Record<string, unknown> | undefined): JsonObject | undefined {
-  if (schema === undefined) return undefined;
-  try {
-    z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
-  } catch {
-    throw new RejectedError(
-      "INVALID_ARGUMENT",
-      "output_schema is no JSON Schema that can be checked; use a plainer one.",
-      {
-        argument: "output_schema",
-      },
-    );
-  }
-  return schema as JsonObject;
-}
 
 const SHOWN_REASONS = 8;
 

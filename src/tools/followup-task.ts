@@ -1,16 +1,9 @@
 /** `followup_task`: another task for an agent that exists (agents.md 22, 24, 26, 27). */
 import { z } from "zod";
+import type { JsonObject } from "../protocol/json.ts";
 import type { Profile } from "../protocol/profile.ts";
 import { activeSpanReference } from "../platform/telemetry.ts";
-import {
-  currentStatus,
-  idempotencyKey,
-  message,
-  requireSchema,
-  resultFields,
-  shownStatus,
-  target,
-} from "./asking.ts";
+import { currentStatus, idempotencyKey, message, resultFields, shownStatus, target } from "./asking.ts";
 import { type BuiltIn, builtIn, result } from "./built-in.ts";
 
 const referenceInput = z.strictObject({ target, message });
@@ -43,7 +36,7 @@ export function followupTask(profile: Profile): BuiltIn {
           wake: input.wake,
           detached: input.detached,
           replyTo: input.reply_to,
-          outputSchema: requireSchema(input.output_schema),
+          outputSchema: input.output_schema as JsonObject | undefined,
           acceptance: input.acceptance,
           trace: activeSpanReference(),
         },

@@ -1,10 +1,11 @@
 /** `spawn_agent`: a new agent below the caller, with its first task (agents.md 11-20, SPN). */
 import { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
 import type { Budgets } from "../protocol/limits.ts";
 import type { Profile } from "../protocol/profile.ts";
 import { activeSpanReference } from "../platform/telemetry.ts";
-import { effects, idempotencyKey, message, requireSchema, resultFields } from "./asking.ts";
+import { effects, idempotencyKey, message, resultFields } from "./asking.ts";
 import { type BuiltIn, builtIn, result } from "./built-in.ts";
 
 const amount = z.number().int().min(0).nullable().optional();
@@ -83,7 +84,7 @@ export function spawnAgent(profile: Profile): BuiltIn {
           wake: input.wake,
           detached: input.detached,
           replyTo: input.reply_to,
-          outputSchema: requireSchema(input.output_schema),
+          outputSchema: input.output_schema as JsonObject | undefined,
           acceptance: input.acceptance,
           trace: activeSpanReference(),
         },

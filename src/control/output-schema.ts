@@ -1,0 +1,93 @@
+/**
+ * Output schemas (WRK-8), which agents write, and answers checked against them, which agents write too: neither may hold up
+ * or break the commit in which it is looked at.
+ *
+ * - J1 A check ends: by itself, or cut off after a while. Whatever goes wrong in it is a fault of the answer, never an error.
+ * - J2 The text of a fault is bounded, whatever the answer holds.
+ */
+import { z } from "zod";
+import { RejectedError } from "../protocol/errors.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import { byteLength, headBytes } from "../platform/text.ts";
+import { withinTimeLimit } from "../platform/time-limit.ts";
+
+const CHECK_MS = 2_000;
+/** Of objects and lists in one another; more than that no code that walks a value has to bear. */
+const DEEPEST = 200;
+/** It is written with each change of its work. */
+const SCHEMA_BYTES = 64 * 1024;
+const SHOWN_FAULTS = 8;
+const FAULT_BYTES = 2048;
+
+export type Checked =
+  | { readonly ok: true; readonly value: Json }
+  | { readonly ok: false; readonly fault: string };
+
+/** @throws RejectedError `INVALID_ARGUMENT` for a schema that no answer could be checked against. */
+export function requireOutputSchema(schema: JsonObject): JsonObject {
+  if (isTooDeep(schema) || byteLength(JSON.stringify(schema)) > SCHEMA_BYTES) throw refused();
+  try {
+    if (withinTimeLimit(CHECK_MS, () => compile(schema)).kind === "done") return schema;
+  } catch {
+    // Which part of it cannot be read is not said in words that would help a model.
+  }
+  throw refused();
+}
+
+/** Parses an answer as JSON, with or without a code fence, and validates it. */
+export function checkSchema(schema: JsonObject | null, text: string): Checked {
+  let value: Json;
+  try {
+    value = JSON.parse(unfenced(text)) as Json;
+  } catch {
+    return { ok: false, fault: "it is not JSON" };
+  }
+  if (isTooDeep(value)) return { ok: false, fault: `it is nested more than ${DEEPEST} levels deep` };
+  try {
+    const checked = withinTimeLimit(CHECK_MS, () => faultOf(schema, value));
+    if (checked.kind === "cut_off") return { ok: false, fault: "it takes too long to be checked" };
+    return checked.value === null ? { ok: true, value } : { ok: false, fault: checked.value };
+  } catch {
+    return { ok: false, fault: "it cannot be checked against this schema" };
+  }
+}
+
+function faultOf(schema: JsonObject | null, value: Json): string | null {
+  const parsed = compile(schema).safeParse(value);
+  if (parsed.success) return null;
+  const { issues } = parsed.error;
+  const more = issues.length - SHOWN_FAULTS;
+  const shown = z.prettifyError(new z.ZodError(issues.slice(0, SHOWN_FAULTS))).replaceAll("\n", "; ");
+  return headBytes(shown, FAULT_BYTES) + (more > 0 ? `; and ${more} more` : "");
+}
+
+function compile(schema: JsonObject | null): z.ZodType {
+  return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+}
+
+function unfenced(text: string): string {
+  const trimmed = text.trim();
+  const firstLine = trimmed.indexOf("\n");
+  if (firstLine === -1 || !trimmed.startsWith(FENCE) || !trimmed.endsWith(FENCE)) return text;
+  const language = trimmed.slice(FENCE.length, firstLine).trim();
+  return language === "" || language === "json" ? trimmed.slice(firstLine, -FENCE.length) : text;
+}
+
+const FENCE = "```";
+
+function isTooDeep(value: Json): boolean {
+  let level: readonly Json[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > DEEPEST) return true;
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
+  }
+  return false;
+}
+
+function refused(): RejectedError {
+  return new RejectedError(
+    "INVALID_ARGUMENT",
+    "output_schema is no JSON Schema that can be checked; use a plainer one.",
+    { argument: "output_schema" },
+  );
+}

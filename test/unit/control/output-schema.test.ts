@@ -1,0 +1,62 @@
+/** Output schemas and answers that were written to do harm: a check always ends, and says what is wrong in few words. */
+import { expect, test } from "vitest";
+import { checkSchema, requireOutputSchema } from "../../../src/control/output-schema.ts";
+import type { JsonObject } from "../../../src/protocol/json.ts";
+
+const nested = (levels: number): JsonObject =>
+  JSON.parse(`${'{"items":'.repeat(levels)}{}${"}".repeat(levels)}`) as JsonObject;
+const faultOf = (schema: JsonObject, answer: string): string => {
+  const checked = checkSchema(schema, answer);
+  if (checked.ok) throw new Error("The answer was taken.");
+  return checked.fault;
+};
+
+test("an answer is taken with and without a code fence", () => {
+  const schema = { type: "object", properties: { n: { type: "number" } } };
+  const taken = { ok: true, value: { n: 1 } };
+  for (const answer of [
+    '{"n":1}',
+    '```json\n{"n":1}\n```',
+    ' ```\n{"n":1}\n```\n',
+    '```json  \n\n{"n":1}\n  ```',
+  ]) {
+    expect(checkSchema(schema, answer)).toEqual(taken);
+  }
+  for (const answer of ["", "```", "```json\n```", '```sql\n{"n":1}\n```', "n is 1"])
+    expect(faultOf(schema, answer)).toBe("it is not JSON");
+});
+
+test("WRK-8 a pattern that backtracks without end is cut off", () => {
+  const schema = { type: "string", pattern: "^(a+)+$" };
+  expect(faultOf(schema, JSON.stringify(`${"a".repeat(60)}!`))).toBe("it takes too long to be checked");
+});
+
+test("WRK-8 a schema that never gets anywhere, and answers deeper than any code bears, are faults", () => {
+  expect(faultOf({ $ref: "#" }, "1")).toBe("it cannot be checked against this schema");
+  for (const levels of [202, 100_000])
+    expect(faultOf({}, "[".repeat(levels) + "]".repeat(levels))).toBe(
+      "it is nested more than 200 levels deep",
+    );
+});
+
+test("WRK-8 the text of a fault is bounded, whatever the answer holds", () => {
+  const many = faultOf({ type: "array", items: { type: "string" } }, JSON.stringify(Array(50_000).fill(1)));
+  expect(many).toContain("; and 49992 more");
+  expect(many.length).toBeLessThan(4096);
+  const long = JSON.stringify({ ["k".repeat(1_000_000)]: 1 });
+  expect(faultOf({ type: "object", properties: {}, additionalProperties: false }, long).length).toBeLessThan(
+    4096,
+  );
+});
+
+test("a schema that cannot be checked is refused when it is asked for", () => {
+  expect(requireOutputSchema({ type: "string" })).toEqual({ type: "string" });
+  for (const schema of [
+    { type: "string", pattern: "(" },
+    { $ref: "http://127.0.0.1/schema" },
+    { type: 5 },
+    nested(5000),
+    { description: "d".repeat(100_000) },
+  ])
+    expect(() => requireOutputSchema(schema)).toThrow(/output_schema is no JSON Schema/);
+});
