@@ -24,70 +24,105 @@ export function findLoop(
   need: number,
 ): Loop | null {
   const isBack = (work: WorkRecord): boolean => work.executor === waiter.threadId;
-  return blocked(view, works, need, isBack, new Set(), [waiter.path]);
+  return loopBehind(view, { of: null, works, need, wait: null }, isBack, waiter.path);
 }
 
 /** A work that has begun to await may have closed a loop: the youngest wait in it ends with the error. */
 export function breakCycles(tx: Transaction, start: WorkId): void {
   const work = tx.store.work(start);
   if (work === undefined || work.state !== "awaiting_children") return;
-  const under = openUnder(tx.store, work).map((child) => child.id);
   // One work under it that comes back is enough: it needs them all.
-  const loop = blocked(
-    tx.store,
-    under,
-    under.length,
-    (candidate) => candidate.id === start,
-    new Set([start]),
-    [start],
-  );
+  const asked = { ...allUnder(tx.store, work), of: null };
+  const loop = loopBehind(tx.store, asked, ({ id }) => id === start, start);
   const youngest = loop?.waits.reduce((a, b) => (b.startedAt >= a.startedAt ? b : a));
   if (loop !== null && youngest !== undefined) endWait(tx, youngest, "cycle", loop.names);
 }
 
-/** A loop when too few of the works lie outside of one. */
-function blocked(
-  view: StoreView,
-  works: readonly WorkId[],
-  need: number,
-  isBack: (work: WorkRecord) => boolean,
-  seen: ReadonlySet<WorkId>,
-  names: readonly string[],
-): Loop | null {
-  let found: Loop | null = null;
-  let inside = 0;
-  for (const id of works) {
-    const loop = trail(view, id, isBack, seen, names);
-    if (loop === null) continue;
-    inside += 1;
-    found ??= loop;
-  }
-  return found !== null && works.length - inside < need ? found : null;
+/** So many of these works have to end before a work can, or, of none, before the wait that is judged does. */
+interface Need {
+  readonly of: WorkId | null;
+  readonly works: readonly WorkId[];
+  readonly need: number;
+  readonly wait: WaitRecord | null;
 }
 
-function trail(
+/** The need that keeps a work from its end, and the work in it that was found to be blocked before. */
+interface Cause {
+  readonly by: Need;
+  readonly over: WorkId;
+}
+
+/**
+ * The loop that keeps `asked` from ever being met, or null: too few of its works lie outside of one. It starts at the works
+ * that lead back and follows who needs them, so that each work and each need is looked at once, over how many ways whatever.
+ */
+function loopBehind(
   view: StoreView,
-  id: WorkId,
+  asked: Need,
   isBack: (work: WorkRecord) => boolean,
-  seen: ReadonlySet<WorkId>,
-  names: readonly string[],
+  start: string,
 ): Loop | null {
-  const work = view.work(id);
-  if (work === undefined || work.state === "ended") return null;
-  const here = [...names, `${work.executorPath} (${id})`];
-  if (isBack(work)) return { names: here, waits: [] };
-  if (seen.has(id)) return null;
-  const visited = new Set([...seen, id]);
-  if (work.state === "awaiting_children") {
-    const under = openUnder(view, work).map((child) => child.id);
-    return under.length === 0 ? null : blocked(view, under, under.length, isBack, visited, here);
-  }
-  for (const wait of view.openWaitsOf(work.executor)) {
-    if (wait.works.length === 0) continue;
-    const loop = blocked(view, wait.works, wait.need, isBack, visited, here);
-    if (loop !== null) return { names: loop.names, waits: [...loop.waits, wait] };
+  const { works, neededBy } = reachable(view, asked, isBack);
+  /** Works that cannot end; null for those that lead back. */
+  const blocked = new Map<WorkId, Cause | null>();
+  for (const work of works.values()) if (isBack(work)) blocked.set(work.id, null);
+  const inside = new Map<Need, number>();
+  for (const over of blocked.keys()) {
+    for (const by of neededBy.get(over) ?? []) {
+      inside.set(by, (inside.get(by) ?? 0) + 1);
+      if (by.works.length - inside.get(by)! >= by.need) continue;
+      if (by.of !== null) {
+        // What is added here is come to by the loop over the keys.
+        if (!blocked.has(by.of)) blocked.set(by.of, { by, over });
+        continue;
+      }
+      const names = [start];
+      const waits: WaitRecord[] = [];
+      for (let at: WorkId | null = over; at !== null;) {
+        names.push(`${works.get(at)!.executorPath} (${at})`);
+        const cause: Cause | null = blocked.get(at)!;
+        if (cause !== null && cause.by.wait !== null) waits.unshift(cause.by.wait);
+        at = cause === null ? null : cause.over;
+      }
+      return { names, waits };
+    }
   }
   return null;
+}
+
+/** Open works that `asked` leads to, and who needs each. */
+function reachable(view: StoreView, asked: Need, isBack: (work: WorkRecord) => boolean) {
+  const works = new Map<WorkId, WorkRecord>();
+  const neededBy = new Map<WorkId, Need[]>();
+  const needs: Need[] = [asked];
+  for (const need of needs) {
+    for (const id of need.works) {
+      const known = neededBy.get(id);
+      if (known !== undefined) {
+        known.push(need);
+        continue;
+      }
+      neededBy.set(id, [need]);
+      const work = view.work(id);
+      if (work === undefined || work.state === "ended") continue;
+      works.set(id, work);
+      if (!isBack(work)) needs.push(...needsOf(view, work));
+    }
+  }
+  return { works, neededBy };
+}
+
+function needsOf(view: StoreView, work: WorkRecord): Need[] {
+  if (work.state === "awaiting_children") return [allUnder(view, work)];
+  return view
+    .openWaitsOf(work.executor)
+    .filter((wait) => wait.works.length > 0)
+    .map((wait) => ({ of: work.id, works: wait.works, need: wait.need, wait }));
+}
+
+function allUnder(view: StoreView, work: WorkRecord): Need {
+  const under = openUnder(view, work).map((child) => child.id);
+  return { of: work.id, works: under, need: under.length, wait: null };
 }
 
 function openUnder(view: StoreView, work: WorkRecord): WorkRecord[] {

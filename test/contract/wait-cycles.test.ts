@@ -214,4 +214,38 @@ describe.each(STORES)("cycles on %s", (store) => {
         output: { error: expect.stringMatching(/^WAIT_CYCLE: /) },
       });
   });
+
+  test("WAI-8 waits that lead over ever more ways to the same works are judged at once", async () => {
+    // Each of two agents waits for the two of the next layer: 2^30 ways from the first layer to the last.
+    const layers = 30;
+    const pair = (layer: number): string[] => [`/root/l${layer}_a`, `/root/l${layer}_b`];
+    const all = Array.from({ length: layers }, (_, layer) => pair(layer)).flat();
+    const next = (path: string): number => Number(/\d+/.exec(path)![0]) + 1;
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root": [wait({ targets: pair(0), timeout_ms: 60_000 }), say("all is in")],
+        ...Object.fromEntries(
+          all.map((path) => [
+            path,
+            next(path) === layers
+              ? [gate("last"), say("end")]
+              : [wait({ targets: pair(next(path)), timeout_ms: 60_000 }), say("on")],
+          ]),
+        ),
+      },
+      runtime: {
+        limits: { running: 100, directChildren: null, spawnsPerMinute: null, runsPerMinute: null },
+      },
+    });
+    const look = new Look(h);
+    for (const path of all.toReversed()) {
+      await h.tree.root.spawn(path.slice("/root/".length), "go");
+      if (next(path) < layers) await inWait(look, path);
+    }
+    const work = await h.tree.root.send("go");
+    await inWait(look, "/root");
+    h.provider.gates.open("last");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "all is in" });
+  });
 });
