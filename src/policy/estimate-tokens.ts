@@ -15,33 +15,42 @@ const FRAME_OF_TOOL = 16;
 /** An upper estimate of the input tokens of a request. */
 export function estimateTokens(messages: readonly PromptMessage[], tools: readonly ToolSpec[]): number {
   let tokens = 0;
-  for (const message of messages) tokens += FRAME_OF_MESSAGE + textTokens(contentOf(message));
+  for (const message of messages) tokens += FRAME_OF_MESSAGE + tokensOfMessage(message);
   for (const tool of tools) tokens += FRAME_OF_TOOL + tokensOfTool(tool);
   return tokens;
 }
 
-/** By their schemas, which a tool has for life: with few messages, tools are most of a request's text. */
-const toolTokens = new WeakMap<object, number>();
+/** Of what is written out as JSON: parts, outputs and schemas are values that come with every request of their thread. */
+const known = new WeakMap<object, number>();
 
-function tokensOfTool({ name, description, parameters }: ToolSpec): number {
-  let tokens = toolTokens.get(parameters);
+function tokensOfJson(value: object, before = ""): number {
+  let tokens = known.get(value);
   if (tokens === undefined) {
-    tokens = textTokens(name + description + JSON.stringify(parameters));
-    toolTokens.set(parameters, tokens);
+    tokens = textTokens(before + JSON.stringify(value));
+    known.set(value, tokens);
   }
   return tokens;
 }
 
+/** By its schema, which a tool has for life. */
+function tokensOfTool({ name, description, parameters }: ToolSpec): number {
+  return tokensOfJson(parameters, name + description);
+}
+
 /** What a provider adds to a part (signatures, encrypted reasoning) travels back with it and counts too. */
-function contentOf(message: PromptMessage): string {
+function tokensOfMessage(message: PromptMessage): number {
   switch (message.role) {
     case "system":
     case "user":
-      return message.text;
+      return textTokens(message.text);
     case "assistant":
-      return JSON.stringify(message.parts);
-    case "tool":
-      return message.callId + message.name + JSON.stringify(message.output);
+      return tokensOfJson(message.parts);
+    case "tool": {
+      const { callId, name, output } = message;
+      return typeof output === "object" && output !== null
+        ? textTokens(callId + name) + tokensOfJson(output)
+        : textTokens(callId + name + JSON.stringify(output));
+    }
   }
 }
 

@@ -9,6 +9,7 @@ import { type Clock, delay } from "../../platform/clock.ts";
 import { sha256 } from "../../platform/digest.ts";
 import { RejectedError, TransientError } from "../../protocol/errors.ts";
 import type { RequestId } from "../../protocol/ids.ts";
+import type { Json } from "../../protocol/json.ts";
 import type { PromptMessage, StepEvent, StepRequest, StepUsage } from "../../protocol/provider-events.ts";
 import type { AssistantPart } from "../../protocol/transcript.ts";
 import type { ScriptContext } from "./context.ts";
@@ -159,12 +160,23 @@ function lengthOf(message: PromptMessage): number {
         message.parts.map((part) => lengthOfPart(part) + (part.type === "reasoning" ? part.text.length : 0)),
       );
     case "tool":
-      return typeof message.output === "string"
-        ? message.output.length
-        : JSON.stringify(message.output).length;
+      return typeof message.output === "string" ? message.output.length : lengthOfJson(message.output);
     default:
       return message.text.length;
   }
+}
+
+/** An output comes with every later request of its thread. */
+const lengths = new WeakMap<object, number>();
+
+function lengthOfJson(value: Json): number {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value).length;
+  let length = lengths.get(value);
+  if (length === undefined) {
+    length = JSON.stringify(value).length;
+    lengths.set(value, length);
+  }
+  return length;
 }
 
 /** Characters of a part, reasoning apart. */
