@@ -40,26 +40,46 @@ async function expectWhole(seeds: readonly number[]): Promise<void> {
 
 async function report(life: Life): Promise<string> {
   const { scenario, trace, broken, tail } = life;
-  const promise = (broken ?? "").split(" ")[0];
-  let smallest = life;
-  await shrinkTrace(
-    trace,
-    async (candidate) => {
-      const again = await simulate(scenario, candidate);
-      const same = again.broken?.split(" ")[0] === promise;
-      if (same) smallest = again;
-      return same;
-    },
-    SHRINKING_RUNS,
-  );
+  const { smallest, schedule } = await shrink(life);
   return [
     `Seed ${scenario.seed} breaks a promise; COPPICE_SEED=${scenario.seed} runs it again.`,
     broken,
     `scenario: ${JSON.stringify(scenario)}`,
     tail,
     `trace: ${JSON.stringify(trace)}`,
-    `shrunk, it breaks: ${smallest.broken}`,
+    `shrunk to ${smallest.scenario.acts} acts from outside and ${smallest.steps} steps, it breaks: ${smallest.broken}`,
     smallest.tail,
-    `shrunk trace: ${JSON.stringify(smallest.trace)}`,
+    `shrunk trace: ${JSON.stringify(schedule)}`,
   ].join("\n");
+}
+
+/** Fewer acts from outside first, then a schedule that seldom differs from "the oldest first". */
+async function shrink(
+  life: Life,
+): Promise<{ readonly smallest: Life; readonly schedule: readonly number[] }> {
+  const promise = promiseOf(life);
+  let smallest = life;
+  for (let acts = 1; acts < life.scenario.acts; acts *= 2) {
+    const fewer = await simulate({ ...life.scenario, acts });
+    if (promiseOf(fewer) !== promise) continue;
+    smallest = fewer;
+    break;
+  }
+  const { scenario } = smallest;
+  const schedule = await shrinkTrace(
+    smallest.trace,
+    async (candidate) => {
+      const again = await simulate(scenario, candidate);
+      if (promiseOf(again) !== promise) return false;
+      smallest = again;
+      return true;
+    },
+    SHRINKING_RUNS,
+  );
+  return { smallest, schedule };
+}
+
+/** The contract's id, with which every fault begins. */
+function promiseOf(life: Life): string | undefined {
+  return life.broken?.split(" ")[0];
 }
