@@ -189,7 +189,18 @@ export class InvariantError extends CoppiceError {
   }
 }
 
-/** Narrows the outcome of a caught value to text that says something, whatever was thrown. */
+/** Of a text that goes into records and events. */
+const DESCRIBED_CHARACTERS = 4000;
+
+/** Narrows the outcome of a caught value to text that says something, whatever was thrown, and however long that is. */
 export function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  let text: string;
+  try {
+    text = String(error instanceof Error ? error.message : error);
+  } catch {
+    // It has no form as text; that it was thrown is all that can be said.
+    text = "something without a text was thrown";
+  }
+  if (text.length <= DESCRIBED_CHARACTERS) return text;
+  return `${text.slice(0, DESCRIBED_CHARACTERS).toWellFormed()}…`;
 }

@@ -7,12 +7,12 @@
  * - R3 After an abort nothing is written any more; whoever aborted has settled the run.
  */
 import { TransientError } from "../protocol/errors.ts";
-import type { StepUsage } from "../protocol/provider-events.ts";
-import { openCalls, type AssistantPart } from "../protocol/transcript.ts";
+import { openCalls } from "../protocol/transcript.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
 import type { ToolOutcome } from "../protocol/tool.ts";
 import type { Call, NextInput, RunPorts } from "./ports.ts";
 import { buildMessages, ownSteps } from "./prompt.ts";
+import { Response } from "./response.ts";
 import type { Session } from "./session.ts";
 
 /** Drives the session's current run until it is settled, waits, or is aborted. */
@@ -238,27 +238,10 @@ async function receive(
       response.accepting = false;
       signal.throwIfAborted();
     }
-    switch (event.type) {
-      case "text":
-        response.addText(event.text);
-        session.partialText = response.text();
-        ports.progress(event.text);
-        break;
-      case "reasoning":
-        response.addReasoning(event.text);
-        break;
-      case "part":
-        response.add(event.part);
-        break;
-      case "usage":
-        response.usage = event.usage;
-        break;
-      case "finish":
-        response.finish = event.reason;
-        break;
-      case "accepted":
-        break;
-    }
+    const shown = response.take(event);
+    if (shown === null) continue;
+    session.partialText = response.text();
+    ports.progress(shown);
   }
   if (!accepted)
     throw new TransientError("PROVIDER_UNREACHABLE", "the provider ended the response before it began.");
@@ -291,49 +274,5 @@ async function* untilAborted<T>(
     signal.removeEventListener("abort", onAbort);
     // Not awaited: a provider that ignores the signal must not hold the run.
     iterator.return?.()?.catch(() => undefined);
-  }
-}
-
-/** What a response has brought so far. Whole parts take the place of what streamed before them. */
-class Response {
-  /** Its acceptance is being stored. */
-  accepting = false;
-  usage: StepUsage | null = null;
-  finish: string | null = null;
-  readonly #parts: AssistantPart[] = [];
-  #text = "";
-  #reasoning = "";
-
-  /** Something was shown that a second try would show again. */
-  get visible(): boolean {
-    return this.#text !== "" || this.#parts.length > 0;
-  }
-
-  addText(text: string): void {
-    this.#text += text;
-  }
-
-  addReasoning(text: string): void {
-    this.#reasoning += text;
-  }
-
-  add(part: AssistantPart): void {
-    this.#parts.push(part);
-    if (part.type === "text") this.#text = "";
-    if (part.type === "reasoning") this.#reasoning = "";
-  }
-
-  parts(): readonly AssistantPart[] {
-    const parts = [...this.#parts];
-    if (this.#reasoning !== "") parts.unshift({ type: "reasoning", text: this.#reasoning });
-    if (this.#text !== "") parts.push({ type: "text", text: this.#text });
-    return parts;
-  }
-
-  text(): string {
-    return this.parts()
-      .filter((part) => part.type === "text")
-      .map((part) => part.text)
-      .join("");
   }
 }
