@@ -3,12 +3,31 @@ import type { RunId } from "../protocol/ids.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import type { Call } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun } from "./runs.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Look, Transaction } from "./transaction.ts";
 import { collectWaits } from "./waits.ts";
 
 export interface CollectedCalls extends Accepted {
   /** Calls that still wait. */
   readonly waiting: ReadonlySet<string>;
+}
+
+/** Those of the calls that wait; null when one of them has an output by now, which is to be collected. */
+export function allWaiting(look: Look, runId: RunId, calls: readonly Call[]): ReadonlySet<string> | null {
+  const run = currentRun(look, runId);
+  const callIds = new Set(calls.map((call) => call.callId));
+  const waiting = new Set<string>();
+  for (const wait of look.store.waitsOfRun(runId)) {
+    if (wait.step !== run.steps || !callIds.has(wait.callId)) continue;
+    if (wait.end !== null) return null;
+    waiting.add(wait.callId);
+  }
+  for (const call of calls) {
+    const request = call.type === "request" ? look.store.request(call.requestId) : undefined;
+    if (request === undefined) continue;
+    if (request.status !== "pending") return null;
+    waiting.add(request.callId);
+  }
+  return waiting;
 }
 
 export function collectCalls(tx: Transaction, runId: RunId, calls: readonly Call[]): CollectedCalls {

@@ -1,6 +1,6 @@
 /**
- * What goes into the next request of a run: the runtime's own texts and the mail that is due (MBX-4, MBX-5, MBX-15). A plan
- * that only writes when it finds mail that cannot be read.
+ * What goes into the next request of a run: the runtime's own texts and the mail that is due (MBX-4, MBX-5, MBX-15). It writes
+ * nothing: mail that cannot be read is to be out of the way before.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { Limits } from "../protocol/limits.ts";
@@ -14,8 +14,7 @@ import type { NextInput } from "../session/ports.ts";
 import { childrenNote } from "./children-note.ts";
 import { authorName } from "./delivery.ts";
 import { deadLetter } from "./mail-states.ts";
-import { quarantine } from "./quarantine.ts";
-import { must, type Transaction } from "./transaction.ts";
+import { type Look, must, type Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
 
 /** Runs in a row that the provider refused before queue-only mail is kept out (MBX-15). */
@@ -27,31 +26,30 @@ export interface ComposedInput extends NextInput {
 }
 
 export function composeInput(
-  tx: Transaction,
+  look: Look,
   run: RunRecord,
   items: readonly TranscriptItem[],
   limit: ComposedInput["wrapUp"],
 ): ComposedInput {
   const first = run.acceptedAt === null;
-  const agent = tx.agent(run.threadId);
-  quarantine(tx, agent);
-  const byUser = run.causes.some((cause) => tx.store.mail(cause.mailId)?.kind === "user");
+  const agent = look.agent(run.threadId);
+  const byUser = run.causes.some((cause) => look.store.mail(cause.mailId)?.kind === "user");
   const batch = selectBatch({
-    unread: unreadOf(tx.store, agent.threadId),
+    unread: unreadOf(look.store, agent.threadId),
     runId: run.id,
     reservedSeq: run.reservedSeq,
     phase: first ? "first" : "boundary",
-    budgetBytes: tx.limits.mailPerRequestBytes ?? tx.context.contextWindow(agent),
-    lateAfter: tx.profile.userRunDrainsLate && byUser ? seenByLastRun(tx, agent) : null,
+    budgetBytes: look.limits.mailPerRequestBytes ?? look.context.contextWindow(agent),
+    lateAfter: look.profile.userRunDrainsLate && byUser ? seenByLastRun(look, agent) : null,
     withoutQueueOnly: first && agent.refusals >= REFUSALS,
   });
-  const modeHint = first ? dueModeHint(tx, agent, run) : null;
+  const modeHint = first ? dueModeHint(look, agent, run) : null;
   const notes = [
-    ...(first ? openingNotes(tx, agent, run, modeHint) : []),
+    ...(first ? openingNotes(look, agent, run, modeHint) : []),
     ...(limit !== null && !run.wrapUpOffered ? [note("wrap_up", wrapUpText(limit))] : []),
   ];
   const stubs = batch.stubs.map(
-    (mail): ItemBody => ({ ...itemOf(tx, mail), text: stubText(tx, mail) }) as ItemBody,
+    (mail): ItemBody => ({ ...itemOf(look, mail), text: stubText(look, mail) }) as ItemBody,
   );
   return {
     mail: batch.mail,
@@ -60,18 +58,18 @@ export function composeInput(
     bodies: [
       ...notes,
       ...stubs,
-      ...(first ? inputLast(batch.mail) : batch.mail).map((mail) => itemOf(tx, mail)),
+      ...(first ? inputLast(batch.mail) : batch.mail).map((mail) => itemOf(look, mail)),
     ],
-    handed: handedOut(tx, run, items),
+    handed: handedOut(look, run, items),
     wrapUp: limit !== null && !run.wrapUpOffered ? limit : null,
     modeHint,
   };
 }
 
 /** Up to where mail was there when the agent's last run began (agents.md 49). */
-function seenByLastRun(tx: Transaction, agent: AgentRecord): number {
+function seenByLastRun(look: Look, agent: AgentRecord): number {
   const last = agent.lastOutcome?.runId ?? null;
-  return last === null ? 0 : (tx.store.run(last)?.reservedSeq ?? 0);
+  return last === null ? 0 : (look.store.run(last)?.reservedSeq ?? 0);
 }
 
 /** The limit that a run has reached, if any; time in waits does not count (RUN-3). */
@@ -90,28 +88,23 @@ export function leaveOut(tx: Transaction, input: NextInput): void {
   }
 }
 
-function openingNotes(
-  tx: Transaction,
-  agent: AgentRecord,
-  run: RunRecord,
-  modeHint: string | null,
-): ItemBody[] {
+function openingNotes(look: Look, agent: AgentRecord, run: RunRecord, modeHint: string | null): ItemBody[] {
   const notes: ItemBody[] = [];
   if (modeHint !== null) notes.push(note("mode_hint", modeHint));
-  const children = agent.children === 0 ? null : childrenNote(tx, agent);
+  const children = agent.children === 0 ? null : childrenNote(look, agent);
   if (children !== null) notes.push(note("children", children));
-  if (run.woken && run.causes.some((cause) => tx.store.mail(cause.mailId)?.kind === "notice")) {
+  if (run.woken && run.causes.some((cause) => look.store.mail(cause.mailId)?.kind === "notice")) {
     notes.push(note("lost_run", "Mail of the runtime is among what follows; it is not from the user."));
   }
   return notes;
 }
 
 /** Whether and what of a mode hint is due; a leaf cannot delegate and gets none (POL-4). */
-function dueModeHint(tx: Transaction, agent: AgentRecord, run: RunRecord): string | null {
+function dueModeHint(look: Look, agent: AgentRecord, run: RunRecord): string | null {
   if (agent.config.leaf) return null;
   const hint = chooseModeHint({
     configured: agent.config.modeHint,
-    ofModel: tx.context.modelHint(run.provider, run.model),
+    ofModel: look.context.modelHint(run.provider, run.model),
     effort: run.effort,
   });
   return hintToSend(hint, agent.sentModeHint);
@@ -127,17 +120,17 @@ function wrapUpText(limit: "turn_limit" | "time_limit"): string {
 }
 
 /** Results that waits handed out with outputs which no accepted request has held yet (WAI-3). */
-function handedOut(tx: Transaction, run: RunRecord, items: readonly TranscriptItem[]): MailRecord["id"][] {
+function handedOut(look: Look, run: RunRecord, items: readonly TranscriptItem[]): MailRecord["id"][] {
   const ids: MailRecord["id"][] = [];
   for (let at = items.length - 1; at >= 0 && items[at]!.kind === "tool_result"; at -= 1) {
     const item = items[at]!;
     if (item.kind === "tool_result" && item.runId === run.id) ids.push(...item.mailIds);
   }
-  return ids.filter((id) => tx.store.mail(id)?.state === "accepted");
+  return ids.filter((id) => look.store.mail(id)?.state === "accepted");
 }
 
-function stubText(tx: Transaction, mail: MailRecord): string {
-  const work = must(tx.store.work(mail.resultOf!), "work", mail.resultOf!);
+function stubText(look: Look, mail: MailRecord): string {
+  const work = must(look.store.work(mail.resultOf!), "work", mail.resultOf!);
   return renderResultStub(mail, work.outcome!.ending);
 }
 
@@ -153,7 +146,7 @@ function userText({ content }: MailRecord): string {
 }
 
 /** The transcript item of a message. */
-export function itemOf(tx: Transaction, mail: MailRecord): ItemBody {
+export function itemOf(look: Look, mail: MailRecord): ItemBody {
   if (mail.kind === "user") {
     return { kind: "user", text: userText(mail), mailId: mail.id, workId: mail.workId, inherited: false };
   }
@@ -166,18 +159,18 @@ export function itemOf(tx: Transaction, mail: MailRecord): ItemBody {
     recipient: mail.recipientPath,
     workId: mail.workId,
     resultOf: mail.resultOf,
-    text: mailText(tx, mail),
+    text: mailText(look, mail),
   };
 }
 
 /** Rendered, with what a result has cost, and without secrets where it goes to another provider (SEC-3). */
-function mailText(tx: Transaction, mail: MailRecord): string {
-  const outcome = mail.resultOf === null ? null : (tx.store.work(mail.resultOf)?.outcome ?? null);
+function mailText(look: Look, mail: MailRecord): string {
+  const outcome = mail.resultOf === null ? null : (look.store.work(mail.resultOf)?.outcome ?? null);
   const text = renderMail(mail, {
-    withWork: tx.profile.richOutputs,
-    usage: tx.profile.boundedResults && mail.kind === "final_answer" ? (outcome?.usage ?? null) : null,
+    withWork: look.profile.richOutputs,
+    usage: look.profile.boundedResults && mail.kind === "final_answer" ? (outcome?.usage ?? null) : null,
   });
   if (mail.author.kind !== "agent") return text;
-  const from = tx.store.agent(mail.author.threadId)?.config.provider;
-  return from === tx.agent(mail.recipient).config.provider ? text : tx.context.redact(text);
+  const from = look.store.agent(mail.author.threadId)?.config.provider;
+  return from === look.agent(mail.recipient).config.provider ? text : look.context.redact(text);
 }

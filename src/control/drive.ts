@@ -18,13 +18,15 @@ import { RunClock } from "./run-clock.ts";
 import { RunJournal } from "./run-journal.ts";
 import { endRunSpan, startRunSpan } from "./run-span.ts";
 import { reserveRun, resumeRun } from "./runs.ts";
+import type { Transaction } from "./transaction.ts";
 import type { Candidate, Tree } from "./tree.ts";
 
 /** An admitted agent begins a new run for its trigger-turn mail. */
 export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
-  void withGrant(tree, candidate, grant, async (session) => {
+  void withGrant(tree, candidate, grant, async (session, tellLoad) => {
     const reserved = await tree.transact(
       (tx) => {
+        tellLoad(tx);
         const run = reserveRun(tx, candidate.threadId);
         return run === null || run === "rate" ? run : { run, agent: tx.agent(candidate.threadId) };
       },
@@ -56,14 +58,14 @@ export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
 }
 
 function resume(tree: Tree, candidate: Candidate, grant: Grant): Promise<boolean> {
-  return withGrant(tree, candidate, grant, async (session) => {
+  return withGrant(tree, candidate, grant, async (session, tellLoad) => {
     const runId = session.run?.id;
-    if (runId === undefined) return false;
     const resumed = await tree.transact(
       (tx) => {
-        const run = tx.store.run(runId);
+        tellLoad(tx);
+        const run = runId === undefined ? undefined : tx.store.run(runId);
         return run?.status === "waiting"
-          ? { run: resumeRun(tx, runId), agent: tx.agent(candidate.threadId) }
+          ? { run: resumeRun(tx, run.id), agent: tx.agent(candidate.threadId) }
           : null;
       },
       (value) => {
@@ -71,10 +73,16 @@ function resume(tree: Tree, candidate: Candidate, grant: Grant): Promise<boolean
         session.agent = { ...value.agent, config: session.agent.config };
         session.run = value.run;
         session.lifecycle.send("RESUME");
-        tree.runs.set(candidate.threadId, { runId, candidate, grant, composed: true, drainedSeq: 0 });
+        tree.runs.set(candidate.threadId, {
+          runId: value.run.id,
+          candidate,
+          grant,
+          composed: true,
+          drainedSeq: 0,
+        });
       },
     );
-    if (resumed === null || !isOurs(tree, session, runId)) return false;
+    if (resumed === null || !isOurs(tree, session, resumed.run.id)) return false;
     startDrive(tree, session);
     return true;
   });
@@ -106,33 +114,28 @@ async function withGrant(
   tree: Tree,
   candidate: Candidate,
   grant: Grant,
-  use: (session: Session) => Promise<boolean>,
+  use: (session: Session, tellLoad: (tx: Transaction) => void) => Promise<boolean>,
 ): Promise<boolean> {
   const { threadId } = candidate;
-  let loaded = tree.sessions.has(threadId);
+  const fresh = !tree.sessions.has(threadId);
+  // The first commit of a loaded session says that it is one.
+  const tellLoad = (tx: Transaction): void => {
+    if (fresh) wasLoaded(tx, threadId);
+  };
   tree.starting.add(threadId);
   try {
     const session = await load(tree, threadId);
-    if (!loaded) {
-      grant.slot.commit();
-      loaded = true;
-      await tree.transact((tx) => {
-        const agent = tx.agent(threadId);
-        if (agent.loadFailures > 0) tx.putAgent(agent, { loadFailures: 0 });
-        tx.emit("agent.loaded", agent);
-        tx.effects.mail.add(threadId);
-      });
-    }
+    if (fresh) grant.slot.commit();
     // A cut-off provider of the run before has its grace time; the next run does not overlap with it.
     await session.drive;
     // Who dropped it meanwhile sees to its run, and to the wake that follows.
-    const used = tree.sessions.get(threadId) === session && (await use(session));
+    const used = tree.sessions.get(threadId) === session && (await use(session, tellLoad));
     if (!used) grant[Symbol.dispose]();
     return used;
   } catch (error) {
     if (error instanceof TransientError) await settleDoubt(tree, threadId);
     grant[Symbol.dispose]();
-    if (!loaded) forget(tree, threadId);
+    if (fresh) drop(tree, threadId);
     await loadHasFailed(tree, candidate, error);
     return true;
   } finally {
@@ -140,6 +143,21 @@ async function withGrant(
     // It may have been the last that waited to run, and have had nothing to do.
     tree.watchers.changed();
   }
+}
+
+function wasLoaded(tx: Transaction, threadId: ThreadId): void {
+  const agent = tx.agent(threadId);
+  if (agent.loadFailures > 0) tx.putAgent(agent, { loadFailures: 0 });
+  tx.emit("agent.loaded", agent);
+  tx.effects.mail.add(threadId);
+}
+
+/** Out of memory, with its slot; what is stored knows nothing of it. */
+function drop(tree: Tree, threadId: ThreadId): void {
+  const session = tree.sessions.get(threadId);
+  forget(tree, threadId);
+  tree.residency.release(threadId);
+  if (session !== undefined) void closeSession(tree, session);
 }
 
 /** What failed may have been stored all the same: the permit is held until the store has decided about the run (EXE-4). */
@@ -155,7 +173,10 @@ function startDrive(tree: Tree, session: Session): void {
   session.generation += 1;
   const generation = session.generation;
   session.drive = drive(tree, session, abort.signal, generation).finally(() => {
-    if (session.generation === generation) session.drive = null;
+    if (session.generation !== generation) return;
+    session.drive = null;
+    // An idle session keeps no signal: it weighs as much as the rest of it.
+    session.abort = null;
   });
 }
 

@@ -1,9 +1,16 @@
 /** Stored messages that cannot be read go to the dead letters, and the agent goes on (MBX-10). */
 import type { AgentRecord } from "../protocol/agent.ts";
-import type { MailId } from "../protocol/ids.ts";
+import type { MailId, WorkId } from "../protocol/ids.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+import type { StoreView } from "../store/port.ts";
 import { deliver } from "./delivery.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Look, Transaction } from "./transaction.ts";
 import { endWork } from "./works.ts";
+
+/** Whether there is something to put out of the way. */
+export function mustQuarantine({ store }: Look, agent: AgentRecord): boolean {
+  return store.unreadable(agent.threadId).length > 0 || lostResultsOf(store, agent).length > 0;
+}
 
 /** Answers the agent as it is after that. */
 export function quarantine(tx: Transaction, agent: AgentRecord): AgentRecord {
@@ -33,22 +40,30 @@ function lostRequests(tx: Transaction, agent: AgentRecord, gone: ReadonlySet<Mai
 
 /** A result whose mail is gone undelivered leaves a trigger-turn notice, so that what waits for it is not stranded (WRK-4). */
 function lostResults(tx: Transaction, agent: AgentRecord): void {
-  for (const asked of tx.store.openWorksOf(agent.threadId)) {
+  for (const work of lostResultsOf(tx.store, agent)) {
+    const notice = deliver(tx, agent, {
+      author: { kind: "runtime" },
+      kind: "notice",
+      authority: "runtime",
+      trigger: true,
+      text: `The result of ${work.id} by ${work.executorPath} could not be delivered; it ended ${work.outcome?.ending ?? "unknown"}.`,
+      resultOf: work.id,
+      overLimit: true,
+    });
+    tx.store.putWork({ ...work, resultMailId: notice.id });
+  }
+}
+
+/** Works with a result that has no mail to come with any more. */
+function lostResultsOf(view: StoreView, agent: AgentRecord): WorkRecord[] {
+  const lost = new Map<WorkId, WorkRecord>();
+  for (const asked of view.openWorksOf(agent.threadId)) {
     if (asked.openUnder === 0) continue;
-    for (const work of tx.store.worksUnder(asked.id)) {
+    for (const work of view.worksUnder(asked.id)) {
       if (!work.resultPending || work.resultMailId === null) continue;
-      const mail = tx.store.mail(work.resultMailId);
-      if (mail !== undefined && mail.state !== "dead_lettered") continue;
-      const notice = deliver(tx, agent, {
-        author: { kind: "runtime" },
-        kind: "notice",
-        authority: "runtime",
-        trigger: true,
-        text: `The result of ${work.id} by ${work.executorPath} could not be delivered; it ended ${work.outcome?.ending ?? "unknown"}.`,
-        resultOf: work.id,
-        overLimit: true,
-      });
-      tx.store.putWork({ ...work, resultMailId: notice.id });
+      const mail = view.mail(work.resultMailId);
+      if (mail === undefined || mail.state === "dead_lettered") lost.set(work.id, work);
     }
   }
+  return [...lost.values()];
 }

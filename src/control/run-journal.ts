@@ -5,6 +5,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, describeError } from "../protocol/errors.ts";
 import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
+import type { RunId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -29,12 +30,14 @@ import type {
 } from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
 import { admitToProvider } from "./admit-request.ts";
-import { composeInput, leaveOut, overLimit } from "./compose.ts";
+import { type ComposedInput, composeInput, leaveOut, overLimit } from "./compose.ts";
 import { answerRun } from "./answer.ts";
-import { collectCalls } from "./collect.ts";
+import { allWaiting, collectCalls } from "./collect.ts";
 import { lendSlot } from "./dispatch.ts";
 import { acceptRequest, appendItems, currentRun, partialItems, recordStep, suspendRun } from "./runs.ts";
+import { mustQuarantine, quarantine } from "./quarantine.ts";
 import { settleRun } from "./settle.ts";
+import type { Look } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
 export class RunJournal implements RunPorts {
@@ -71,16 +74,28 @@ export class RunJournal implements RunPorts {
 
   async nextInput(): Promise<NextInput> {
     const { id } = this.#run;
-    const active = this.#tree.runs.get(this.#session.agent.threadId);
-    const composed = await this.#tree.transact(
-      (tx) => composeInput(tx, currentRun(tx, id), this.#session.items, this.#overLimit()),
-      (value) => {
-        if (active === undefined) return;
-        active.composed = true;
-        active.drainedSeq = value.mail.at(-1)?.seq ?? 0;
-      },
-    );
+    const composed =
+      (await this.#tree.look((look) => {
+        const { threadId } = currentRun(look, id);
+        return mustQuarantine(look, look.agent(threadId)) ? null : this.#compose(look, id);
+      })) ??
+      (await this.#tree.transact((tx) => {
+        quarantine(tx, tx.agent(currentRun(tx, id).threadId));
+        return this.#compose(tx, id);
+      }));
     this.#wrapUp = composed.wrapUp;
+    return composed;
+  }
+
+  /** Memory learns of it as it looks: what is committed after that finds the run closed to results that could have joined. */
+  #compose(look: Look, runId: RunId): ComposedInput {
+    const run = currentRun(look, runId);
+    const composed = composeInput(look, run, this.#session.items, this.#overLimit());
+    const active = this.#tree.runs.get(run.threadId);
+    if (active?.runId === runId) {
+      active.composed = true;
+      active.drainedSeq = composed.mail.at(-1)?.seq ?? 0;
+    }
     return composed;
   }
 
@@ -159,6 +174,8 @@ export class RunJournal implements RunPorts {
 
   async collect(calls: readonly Call[]): Promise<ReadonlySet<string>> {
     const { id } = this.#run;
+    const waiting = await this.#tree.look((look) => allWaiting(look, id, calls));
+    if (waiting !== null) return waiting;
     const collected = await this.#tree.transact(
       (tx) => collectCalls(tx, id, calls),
       (value) => this.#absorb(value),

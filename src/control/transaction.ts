@@ -16,7 +16,7 @@ import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { ResolveInput } from "../policy/resolve-config.ts";
-import type { StoreTx } from "../store/port.ts";
+import type { StoreTx, StoreView } from "../store/port.ts";
 
 export interface Effects {
   /** Agents whose records were written. */
@@ -81,26 +81,13 @@ export interface ConfigRequest {
   readonly above: readonly AgentConfig[];
 }
 
-export class Transaction {
-  readonly store: StoreTx;
+/** What a plan that changes nothing looks at; it runs in a read, or as a part of a transaction. */
+export class Look {
+  readonly store: StoreView;
   readonly context: PlanContext;
   readonly now: number;
-  readonly effects: Effects = {
-    agents: new Set(),
-    wake: new Set(),
-    resume: new Set(),
-    stop: [],
-    settled: [],
-    closed: [],
-    worksEnded: [],
-    mail: new Set(),
-    items: [],
-    events: [],
-    deadlines: false,
-    budgetRaised: false,
-  };
 
-  constructor(store: StoreTx, context: PlanContext) {
+  constructor(store: StoreView, context: PlanContext) {
     this.store = store;
     this.context = context;
     this.now = store.now();
@@ -118,10 +105,6 @@ export class Transaction {
     return this.context.profile;
   }
 
-  id<P extends IdPrefix>(prefix: P): `${P}_${string}` {
-    return this.context.ids.mint(prefix);
-  }
-
   tree(): TreeRecord {
     return must(this.store.tree(this.treeId), "tree", this.treeId);
   }
@@ -136,6 +119,32 @@ export class Transaction {
       );
     }
     return agent;
+  }
+}
+
+export class Transaction extends Look {
+  declare readonly store: StoreTx;
+  readonly effects: Effects = {
+    agents: new Set(),
+    wake: new Set(),
+    resume: new Set(),
+    stop: [],
+    settled: [],
+    closed: [],
+    worksEnded: [],
+    mail: new Set(),
+    items: [],
+    events: [],
+    deadlines: false,
+    budgetRaised: false,
+  };
+
+  constructor(store: StoreTx, context: PlanContext) {
+    super(store, context);
+  }
+
+  id<P extends IdPrefix>(prefix: P): `${P}_${string}` {
+    return this.context.ids.mint(prefix);
   }
 
   /** Writes an agent's record with the next revision and returns it. */

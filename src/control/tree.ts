@@ -32,7 +32,7 @@ import { Reservations } from "./budget-scopes.ts";
 import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
-import { type ConfigRequest, type Effects, type PlanContext, Transaction } from "./transaction.ts";
+import { type ConfigRequest, type Effects, Look, type PlanContext, Transaction } from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
 import { lineOf } from "./family.ts";
 
@@ -258,6 +258,11 @@ export class Tree implements PlanContext {
 
   read<T>(plan: (view: StoreView) => T): Promise<T> {
     return this.shared.store.read(plan);
+  }
+
+  /** A plan that changes nothing. */
+  look<T>(plan: (look: Look) => T): Promise<T> {
+    return this.shared.store.read((view) => plan(new Look(view, this)));
   }
 
   requireOwned(): void {

@@ -106,7 +106,7 @@ describe.each(STORES)("a kill on %s", (store) => {
         if (!(await killedAt(options, write, kind))) break;
         kills += 1;
       }
-      expect(kills).toBeGreaterThan(store === "memory" ? 50 : 6);
+      expect(kills).toBeGreaterThan(store === "memory" ? 40 : 6);
     },
   );
 });

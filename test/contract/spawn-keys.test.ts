@@ -90,7 +90,8 @@ describe.each(STORES)("idempotency keys on %s", (store) => {
     expect(
       await control.followUp({ ...root, callId: "call_4" }, { target: "/root/w", message: "more" }),
     ).toEqual(asked);
-    expect((await look(h).mail("/root/w")).length).toBe(3);
+    const messages = (await look(h).mail("/root/w")).filter(({ resultOf }) => resultOf === null);
+    expect(messages).toHaveLength(3);
     const served = (await look(h).runs("/root/w"))[0]!.serves[0]!;
     const w = { ...(await look(h).caller("/root/w", "call_5")), step: 1 };
     const report = { workId: served, text: "seven", status: "completed" } as const;

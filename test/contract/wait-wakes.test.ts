@@ -153,31 +153,24 @@ describe.each(STORES)("wakes on %s", (store) => {
       "the root awaits",
       async () => (await h.tree.root.status()).kind === "awaiting_children",
     );
-    // The commit that would compose the woken run's first request waits at the store.
-    let reserved = false;
+    // The look that would compose the woken run's first request waits at the store.
+    const { tree } = h.tree.control;
+    const ask = tree.look.bind(tree);
+    const go = Promise.withResolvers<void>();
     let held = false;
-    const ended = await look.events("run.reserved", "/root");
-    h.onWrite = (_write, kind) => {
-      if (kind !== "commit" || !reserved || held) return null;
-      held = true;
-      return { kind: "hang" };
-    };
-    const stream = h.tree.events({ after: ended.at(-1)!.seq });
-    const seen = (async () => {
-      for await (const event of stream) {
-        if (event.type === "run.reserved" && event.path === "/root") {
-          reserved = true;
-          return;
-        }
+    tree.look = async (plan) => {
+      if (!held && (await look.runs("/root")).length === 2) {
+        held = true;
+        await go.promise;
       }
-    })();
+      return ask(plan);
+    };
     h.provider.gates.open("a");
-    await seen;
     await look.until("the request is about to be composed", () => held);
     h.provider.gates.open("b");
     await look.until("b has ended", async () => (await look.work("/root/b")).state === "ended");
     expect((await look.mail("/root")).at(-1)).toMatchObject({ trigger: true });
-    h.faulty.resume();
+    go.resolve();
     expect(await work.outcome()).toMatchObject({ ending: "completed", text: "both" });
     await h.tree.idle();
     expect(await look.runs("/root")).toHaveLength(2);
