@@ -34,7 +34,7 @@ const tell = (line: JsonObject): void => void process.stdout.write(`${JSON.strin
 const act: StepFunction = (context) => {
   const asked = context.inputs.join("\n");
   if (context.toolResults.length > 0)
-    return context.ownSteps % 5 === 0 ? wait({ timeout_ms: 10_000 }) : say("done");
+    return context.ownSteps % 5 === 0 ? wait({ timeout_ms: 100 }) : say("done");
   const number = Number(/task (\d+)/.exec(asked)?.[1] ?? 0);
   if (context.path !== "/root") {
     return number % 3 === 0
@@ -57,7 +57,12 @@ async function open(): Promise<TreeHandle> {
     providers: { scripted: scripted({ "*": [repeat(act)] }) },
     subagents: { onLostRun: options["onLostRun"] === "retry" ? "retry" : "notify" },
   });
-  const limits = { runsPerMinute: null, spawnsPerMinute: null, ...(options["limits"] as object | undefined) };
+  const limits = {
+    runsPerMinute: null,
+    spawnsPerMinute: null,
+    waitMinimumMs: 100,
+    ...(options["limits"] as object | undefined),
+  };
   return runtime.openTree(tree === "-" ? { limits, onLostRun: "retry" } : { id: tree });
 }
 
