@@ -11,3 +11,12 @@ export async function closeSession(tree: Pick<Tree, "shared">, session: Session)
     tree.shared.logger.warn({ threadId, err: error }, "closing a provider session failed");
   }
 }
+
+/** A request that was cut off has the time of a close to come to its end; after that its provider is closed under it (INT-7). */
+export async function closeInTime(tree: Tree, session: Session): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = tree.shared.clock.setTimer(tree.limits.closeDeadlineMs, over.resolve);
+  await Promise.race([session.ending, over.promise]);
+  timer.cancel();
+  await closeSession(tree, session);
+}

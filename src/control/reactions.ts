@@ -3,7 +3,7 @@ import { CoppiceError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
 import { delay } from "../platform/clock.ts";
-import { closeSession } from "./close-session.ts";
+import { closeInTime } from "./close-session.ts";
 import { apply, cancel, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
 import { forget } from "./load.ts";
@@ -79,7 +79,7 @@ function closed(tree: Tree, threadId: ThreadId): void {
   forget(tree, threadId);
   grant?.[Symbol.dispose]();
   tree.residency.release(threadId);
-  void closeSession(tree, session);
+  void closeInTime(tree, session);
 }
 
 /** One timer a tree, for the earliest deadline of its open waits. */
