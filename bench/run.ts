@@ -86,13 +86,11 @@ async function measure(workload: string, contender: string): Promise<Line> {
     });
     return JSON.parse(stdout.trim().split("\n").at(-1)!) as Line;
   } catch (error) {
-    const { stdout = "", signal = null } = error as {
-      readonly stdout?: string;
-      readonly signal?: string | null;
-    };
+    const { stdout = "", stderr = "", signal = null } = error as Partial<Record<string, string>>;
     const last = stdout.trim().split("\n").at(-1) ?? "";
     if (last.startsWith("{")) return JSON.parse(last) as Line;
-    const why = signal === null ? (error as Error).message : `ended by ${signal}`;
+    console.error(stderr);
+    const why = signal === null ? "its process has failed" : `its process was ended by ${signal}`;
     return { workload, contender, metrics: {}, error: why, tookMs: A_PROCESS_MS };
   }
 }

@@ -10,7 +10,8 @@ async function measured(): Promise<Pick<Line, "metrics" | "error">> {
     if (run === undefined) throw new Error(`no contender \`${contender}\` in \`${workload}\``);
     return { metrics: await run(), error: null };
   } catch (error) {
-    return { metrics: {}, error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    console.error(error);
+    return { metrics: {}, error: error instanceof Error ? error.message : String(error) };
   }
 }
 

@@ -18,6 +18,7 @@ import {
   type Store,
   type TreeHandle,
 } from "../../src/index.ts";
+import { unload } from "../../src/control/load.ts";
 import { createIds, systemRandom } from "../../src/platform/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { Agent as AgentHandle } from "../../src/runtime/agent.ts";
@@ -128,6 +129,18 @@ export class Coppice implements AsyncDisposable {
         agents.push(new AgentHandle(this.tree.control, threadId, path));
     }
     return agents;
+  }
+
+  /** Unloads every session that may go, as the pressure on slots would; answers how many those were. */
+  async unloadAll(): Promise<number> {
+    const { tree } = this.tree.control;
+    let unloaded = 0;
+    for (const threadId of tree.sessions.keys()) {
+      if (!(await unload(tree, threadId))) continue;
+      tree.residency.release(threadId);
+      unloaded += 1;
+    }
+    return unloaded;
   }
 
   /** Gives the tree back and takes it over again; answers how long the taking over was. */

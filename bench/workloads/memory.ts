@@ -54,16 +54,14 @@ export function rawIdle(): Metrics {
   return { bytes };
 }
 
-/** Loaded agents after their first run; they are children of one root. */
+/** Agents after their first run, loaded, and the same ones unloaded: what is between the two is the sessions. */
 export async function idleAgents(): Promise<Metrics> {
   await using c = await coppice({ store: "sqlite", limits: { residents: 10 * IDLE } });
-  const some = await c.crowd(IDLE / 2);
-  const before = heapBytes();
-  const more = await c.crowd(IDLE, { from: some.length });
-  const bytes = (heapBytes() - before) / more.length;
-  const { resident } = await c.tree.counts();
-  if (resident < IDLE) throw new Error(`only ${resident} agents are resident`);
-  return { bytes };
+  await c.crowd(IDLE);
+  const loaded = heapBytes();
+  const unloaded = await c.unloadAll();
+  if (unloaded < IDLE) throw new Error(`only ${unloaded} agents were resident`);
+  return { bytes: (loaded - heapBytes()) / unloaded };
 }
 
 export async function rawIdentities(): Promise<Metrics> {
@@ -133,7 +131,7 @@ export async function rawLive(): Promise<Metrics> {
   return { bytes };
 }
 
-/** Children that are all held in their model call. */
+/** Children that are all held in their model call, and the same ones when they have answered and are unloaded. */
 export async function liveAgents(): Promise<Metrics> {
   const all = { running: 10 * LIVE, runningTotal: 10 * LIVE, residents: 10 * LIVE };
   await using c = await coppice({
@@ -141,17 +139,14 @@ export async function liveAgents(): Promise<Metrics> {
     scripts: { "*": [together(gate("held"), say("done"))] },
     limits: all,
   });
-  const begin = async (from: number, count: number): Promise<void> => {
-    await Promise.all(
-      Array.from({ length: count }, (_, at) => c.tree.root.spawn(`a${from + at}`, `task ${at}`)),
-    );
-    await c.provider.gates.arrived("held", from + count);
-  };
-  await begin(0, 300);
-  const before = heapBytes();
-  await begin(300, LIVE);
-  const bytes = (heapBytes() - before) / LIVE;
+  const spawned = await Promise.all(
+    Array.from({ length: LIVE }, (_, at) => c.tree.root.spawn(`a${at}`, `task ${at}`)),
+  );
+  await c.provider.gates.arrived("held", LIVE);
+  const live = heapBytes();
   c.provider.gates.openAll();
+  await Promise.all(spawned.map(({ work }) => work.outcome()));
   await c.tree.idle();
-  return { bytes };
+  await c.unloadAll();
+  return { bytes: (live - heapBytes()) / LIVE };
 }

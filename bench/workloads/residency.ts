@@ -136,9 +136,7 @@ export async function reload(): Promise<Metrics> {
   );
   await Promise.all(spawned.map(({ work }) => work.outcome()));
   const { tree } = c.tree.control;
-  for (const threadId of tree.sessions.keys()) {
-    if (await unload(tree, threadId)) tree.residency.release(threadId);
-  }
+  await c.unloadAll();
   const random = numbers(3);
   const loads: number[] = [];
   const unloads: number[] = [];
