@@ -188,12 +188,7 @@ describe.each(STORES)("spans on %s", (store) => {
     await waitUntil("both have run", () => second.spans("invoke_agent /root/other").length === 1);
     expect(linked(second.spans("invoke_agent /root/worker")[0])).toEqual([traces[1]!.split("-")[2]]);
     expect(linked(second.spans("invoke_agent /root/other")[0])).toEqual([traces[2]!.split("-")[2]]);
-    expect(ids(asked).toSorted()).toEqual(
-      traces
-        .slice(1)
-        .map((one) => one!.split("-")[2])
-        .toSorted(),
-    );
+    expect(new Set(ids(asked))).toEqual(new Set(traces.slice(1).map((one) => one!.split("-")[2])));
     expect(second.spans("execute_tool spawn_agent")).toEqual([]);
   });
 

@@ -31,7 +31,11 @@ describe.each(STORES)("the walk on %s", (store) => {
     await using h = await harness({
       store,
       scripts: {
-        "/root": [spawn("worker", "count"), say("started"), say((context) => `woken: ${context.inputs.at(-1)}`)],
+        "/root": [
+          spawn("worker", "count"),
+          say("started"),
+          say((context) => `woken: ${context.inputs.at(-1)}`),
+        ],
         "/root/worker": [say("seven")],
       },
     });

@@ -1,5 +1,5 @@
 /** The ten cases in which delegation goes wrong elsewhere: ACC-1 to ACC-10. */
-import { acceptance, type Contract, notBuilt } from "./entry.ts";
+import { acceptance, type Contract } from "./entry.ts";
 
 export const accepted: readonly Contract[] = [
   {

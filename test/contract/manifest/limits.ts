@@ -1,5 +1,5 @@
 /** Budgets and host-driven roots: BUD, HDR. */
-import { type Contract, guarantee, notBuilt } from "./entry.ts";
+import { type Contract, guarantee } from "./entry.ts";
 
 export const limits: readonly Contract[] = [
   {

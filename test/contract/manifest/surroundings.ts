@@ -1,5 +1,5 @@
 /** Between trees, policy, security, errors, observing: XTR, POL, SEC, ERR, OBS. */
-import { type Contract, guarantee, notBuilt } from "./entry.ts";
+import { type Contract, guarantee } from "./entry.ts";
 
 export const surroundings: readonly Contract[] = [
   {
