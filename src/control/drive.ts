@@ -163,7 +163,10 @@ function drop(tree: Tree, threadId: ThreadId): void {
 /** What failed may have been stored all the same: the permit is held until the store has decided about the run (EXE-4). */
 async function settleDoubt(tree: Tree, threadId: ThreadId): Promise<void> {
   const runId = await tree.read((view) => view.agent(threadId)?.currentRun ?? null).catch(() => null);
-  if (runId !== null) await tree.reactions.dropped(tree, runId);
+  const session = tree.sessions.get(threadId);
+  // One that is driven was begun by another wake, which was told.
+  const driven = session?.run?.id === runId && session?.drive != null;
+  if (runId !== null && !driven) await tree.reactions.dropped(tree, runId);
 }
 
 /** Starts the loop of the session's current run. */
