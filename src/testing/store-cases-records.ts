@@ -68,12 +68,13 @@ export const recordCases = {
     assert.equal((await sum("/root")).inputTokens, 0);
     await put("a", tokens(10, 0.5));
     await put("ab", tokens(100, 0.25));
-    assert.deepEqual(await sum("/root/a"), tokens(10, 0.5));
+    assert.deepEqual(await sum("/root/a"), { ...tokens(10, 0.5), pricedCost: 0.5 });
     assert.deepEqual(await sum("/root"), {
       ...tokens(110, 0.75),
       cachedInputTokens: 2,
       outputTokens: 4,
       reasoningTokens: 6,
+      pricedCost: 0.75,
     });
     await put("a", tokens(20, 1));
     assert.deepEqual([(await sum("/root")).inputTokens, (await sum("/root")).cost], [120, 1.25]);
@@ -87,6 +88,8 @@ export const recordCases = {
     assert.equal((await sum("/root")).inputTokens, 120);
     await put("ab", tokens(100, null, false));
     assert.deepEqual([(await sum("/root")).cost, (await sum("/root")).complete], [null, false]);
+    // What has a price still counts against a budget of money.
+    assert.equal((await sum("/root")).pricedCost, 1);
     await put("ab", tokens(100, 0.25));
     assert.deepEqual([(await sum("/root")).cost, (await sum("/root")).complete], [1.25, true]);
   },
@@ -208,6 +211,7 @@ export const recordCases = {
         bytes: 1,
         digest: "d",
         text: "t",
+        provider: null,
         createdAt: 1,
       });
       tx.putReceipt({
