@@ -38,7 +38,8 @@ import { answerRequest } from "./requests.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
 import { codexStatus, type Residents } from "./status.ts";
-import { type Candidate, runningScopesAt, type Tree } from "./tree.ts";
+import { runningScopesAt } from "./memory-change.ts";
+import type { Candidate, Tree } from "./tree.ts";
 import type { Transaction } from "./transaction.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
 import { openWait } from "./waits.ts";
@@ -315,8 +316,9 @@ export class AgentControl implements Live, Residents {
     return this.tree.transact((tx) => unreadNotice(tx, tx.agent(root)));
   }
 
-  readArtifact(id: ArtifactId, offset: number, bytes: number): Promise<ArtifactPart> {
-    return this.tree.read((view) => readArtifact(view, this.tree.treeId, id, offset, bytes));
+  readArtifact(reader: ThreadId, id: ArtifactId, offset: number, bytes: number): Promise<ArtifactPart> {
+    const { redact } = this.tree;
+    return this.tree.read((view) => readArtifact(view, view.agent(reader)!, id, { offset, bytes, redact }));
   }
 }
 

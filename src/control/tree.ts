@@ -32,9 +32,9 @@ import { Reservations } from "./budget-scopes.ts";
 import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
+import { type MemoryChange, memoryChange } from "./memory-change.ts";
 import { type ConfigRequest, type Effects, Look, type PlanContext, Transaction } from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
-import { lineOf } from "./family.ts";
 
 /** What all trees of a runtime share. */
 export interface Shared {
@@ -128,6 +128,8 @@ export class Tree implements PlanContext {
   /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */
   readonly granted = new Map<ThreadId, Grant>();
   readonly runningPools = new Map<AgentPath, PermitPool>();
+  /** Ends a group of processes each; called when this owner gives up or is lost (REC-6). */
+  readonly groups = new Set<() => void>();
   limits: Limits;
   lease: Lease;
   deadline: { readonly at: number; readonly timer: Timer } | null = null;
@@ -292,6 +294,7 @@ export class Tree implements PlanContext {
     this.rateTimer?.cancel();
     this.doubt?.cancel();
     this.lane.cancelAll();
+    for (const end of this.groups) end();
     for (const [threadId, session] of this.sessions) {
       session.generation += 1;
       session.abort?.abort(reason);
@@ -330,48 +333,4 @@ export class Tree implements PlanContext {
     if (effects.budgetRaised) this.reservations.lookAgain();
     this.watchers.changed(new Set<string>([...effects.worksEnded, ...effects.mail]));
   }
-}
-
-/** What a plan has changed, read back inside it. */
-interface MemoryChange {
-  readonly mailboxes: readonly (readonly [ThreadId, Mailbox])[];
-  readonly wake: readonly Candidate[];
-  readonly resume: readonly Candidate[];
-  /** Agents whose last pending work has ended before it had a run. */
-  readonly unqueued: readonly ThreadId[];
-  readonly limits: Limits | null;
-}
-
-function memoryChange(tx: Transaction): MemoryChange {
-  const { effects } = tx;
-  return {
-    mailboxes: [...effects.mail].map((id) => [id, tx.store.mailbox(id)] as const),
-    wake: [...effects.wake].flatMap((id) => candidate(tx, id) ?? []),
-    resume: [...effects.resume].flatMap((id) => candidate(tx, id) ?? []),
-    unqueued: effects.worksEnded.flatMap((id) => {
-      const { executor } = tx.store.work(id)!;
-      return tx.agent(executor).currentRun === null && tx.store.mailbox(executor).triggers === 0
-        ? [executor]
-        : [];
-    }),
-    limits: tx.limitsChanged ? tx.tree().limits : null,
-  };
-}
-
-export function candidate(tx: Transaction, threadId: ThreadId): Candidate | null {
-  const agent = tx.agent(threadId);
-  if (agent.state !== "open" || agent.hostDriven) return null;
-  const runningScopes = runningScopesAt(tx, agent.parent);
-  return { threadId, path: agent.path, root: agent.parent === null, runningScopes };
-}
-
-/** Subtree budgets on running children that an agent and those above it carry, nearest first. */
-export function runningScopesAt(tx: Transaction, from: ThreadId | null): Candidate["runningScopes"] {
-  const scopes: Candidate["runningScopes"][number][] = [];
-  if (from === null) return scopes;
-  for (const agent of lineOf(tx.store, tx.agent(from))) {
-    const limit = agent.config.budgets.running;
-    if (typeof limit === "number") scopes.push({ path: agent.path, limit });
-  }
-  return scopes;
 }

@@ -18,10 +18,15 @@ function readOrEmpty(path: string): string {
   }
 }
 
-/** Field 22 of /proc/<pid>/stat: start time in ticks since boot. Empty when unknown. */
-export function processStart(pid: number): string {
+/** Fields of /proc/<pid>/stat behind the name, which may hold anything; none when unknown. */
+function processFields(pid: number): readonly string[] {
   const stat = readOrEmpty(`/proc/${pid}/stat`);
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+/** Start time in ticks since boot. Empty when unknown. */
+export function processStart(pid: number): string {
+  return processFields(pid)[19] ?? "";
 }
 
 let self: Identity | undefined;
@@ -46,6 +51,8 @@ export function provenDead(owner: Identity): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ESRCH";
   }
+  // One that has ended and was not waited for yet still has its id.
+  if (["Z", "X"].includes(processFields(owner.pid)[0] ?? "")) return true;
   const started = processStart(owner.pid);
   return started !== "" && owner.startedAt !== "" && started !== owner.startedAt;
 }

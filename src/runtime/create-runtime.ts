@@ -7,6 +7,7 @@ import { type Grant, tryReserve } from "../control/dispatch.ts";
 import { unload, unloadFacts } from "../control/load.ts";
 import { Ownership } from "../control/ownership.ts";
 import { createReactions } from "../control/reactions.ts";
+import { sweepProcesses } from "../control/processes.ts";
 import { recover } from "../control/recovery.ts";
 import { type Shared, Tree } from "../control/tree.ts";
 import { Admission } from "../execution/admission.ts";
@@ -234,6 +235,7 @@ class OwnRuntime implements Runtime {
     });
     this.#trees.set(treeId, { tree, handle });
     try {
+      await sweepProcesses(tree);
       await tree.transact((tx) => recover(tx));
     } catch (error) {
       tree.lose("it could not be recovered");

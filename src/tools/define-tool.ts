@@ -3,6 +3,8 @@ import { z } from "zod";
 import { type Effect, EFFECTS } from "../protocol/agent.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { RejectedError } from "../protocol/errors.ts";
+import type { ProcessSpec } from "../platform/process-group.ts";
+import type { StartedProcess } from "../control/processes.ts";
 import { argumentFault } from "./arguments.ts";
 import { toParameters } from "./built-in.ts";
 import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
@@ -15,6 +17,11 @@ export interface ToolRun {
    * unloaded or closed, and, but for the `codex` profile, when the run is interrupted.
    */
   readonly lifetime: AbortSignal;
+  /**
+   * Starts a process in a group of its own that ends with `lifetime`, however this process ends: it is registered in the
+   * store before it runs, and the next owner of the tree sweeps what a dead one has left.
+   */
+  readonly startProcess: (spec: ProcessSpec) => Promise<StartedProcess>;
   readonly path: string;
   readonly threadId: string;
   readonly runId: string;

@@ -12,6 +12,7 @@ import { sha256 } from "../platform/digest.ts";
 import type { Redact } from "../platform/redact.ts";
 import { byteLength, headBytes, tailBytes } from "../platform/text.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import { startProcess } from "../control/processes.ts";
 import type { OwnTool } from "./define-tool.ts";
 
 const ERROR_BYTES = 2048;
@@ -51,11 +52,10 @@ export async function callOwnTool(
     output = await tool.call(input, {
       signal,
       get lifetime() {
-        const lifetime = context.lifetime();
-        return control.tree.profile.processesOutliveInterrupts
-          ? lifetime
-          : AbortSignal.any([signal, lifetime]);
+        return lifetimeOf(context, control);
       },
+      startProcess: (spec) =>
+        startProcess(control.tree, { threadId: agent.threadId, runId }, spec, lifetimeOf(context, control)),
       path: agent.path,
       threadId: agent.threadId,
       runId,
@@ -67,16 +67,23 @@ export async function callOwnTool(
     const text = headBytes(redact(`${tool.name} failed: ${describeError(error)}`), ERROR_BYTES);
     return { kind: "result", output: { error: text }, isError: true };
   }
-  return { kind: "result", output: await bounded(control, output), isError: false };
+  return { kind: "result", output: await bounded(control, agent, output), isError: false };
 }
 
-async function bounded(control: AgentControl, output: Json): Promise<Json> {
+/** But for the reference's profile, what a tool has started ends with an interrupt of its run (INT-3). */
+function lifetimeOf(context: ToolContext, control: AgentControl): AbortSignal {
+  const lifetime = context.lifetime();
+  if (control.tree.profile.processesOutliveInterrupts) return lifetime;
+  return AbortSignal.any([context.signal, lifetime]);
+}
+
+async function bounded(control: AgentControl, agent: AgentRecord, output: Json): Promise<Json> {
   const text = typeof output === "string" ? output : JSON.stringify(output);
   const bytes = byteLength(text);
   const { limits, profile } = control.tree;
   if (bytes <= limits.mailInlineBytes) return output;
   const artifact =
-    profile.richOutputs && bytes <= limits.messageBytes ? await keep(control, text, bytes) : null;
+    profile.richOutputs && bytes <= limits.messageBytes ? await keep(control, agent, text, bytes) : null;
   return {
     shortened: true,
     bytes,
@@ -86,10 +93,12 @@ async function bounded(control: AgentControl, output: Json): Promise<Json> {
   };
 }
 
-function keep(control: AgentControl, text: string, bytes: number): Promise<string> {
+function keep(control: AgentControl, agent: AgentRecord, text: string, bytes: number): Promise<string> {
+  const { provider } = agent.config;
   return control.tree.transact((tx) => {
     const id = tx.id("art");
-    tx.store.putArtifact({ id, treeId: tx.treeId, bytes, digest: sha256(text), text, createdAt: tx.now });
+    const artifact = { id, treeId: tx.treeId, bytes, digest: sha256(text), text, provider };
+    tx.store.putArtifact({ ...artifact, createdAt: tx.now });
     return id;
   });
 }

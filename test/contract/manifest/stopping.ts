@@ -67,7 +67,6 @@ export const stopping: readonly Contract[] = [
     id: "REC-4",
     behaviour: "Processes are registered, ended by group and swept at the next start.",
     source: guarantee,
-    deferred: notBuilt,
   },
   {
     id: "REC-5",
@@ -80,6 +79,5 @@ export const stopping: readonly Contract[] = [
     id: "REC-6",
     behaviour: "A lease runs out by stated times; its frozen owner stops by itself before another may claim.",
     source: guarantee,
-    partly: "process groups, which are ended and swept with them",
   },
 ];

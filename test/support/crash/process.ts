@@ -5,6 +5,7 @@
  * `node process.ts <path> <mode> <tree or -> <options as JSON>`
  */
 import { createInterface } from "node:readline";
+import { z } from "zod";
 import { CoppiceError, describeError } from "../../../src/protocol/errors.ts";
 import type { JsonObject } from "../../../src/protocol/json.ts";
 import type { CommandVerb } from "../../../src/protocol/command.ts";
@@ -13,6 +14,7 @@ import { scripted } from "../../../src/providers/scripted/provider.ts";
 import {
   call,
   followUp,
+  gate,
   repeat,
   say,
   send,
@@ -24,6 +26,7 @@ import {
 import { commandTree } from "../../../src/runtime/command-tree.ts";
 import { createRuntime } from "../../../src/runtime/create-runtime.ts";
 import type { TreeHandle } from "../../../src/runtime/tree-handle.ts";
+import { defineTool } from "../../../src/tools/define-tool.ts";
 import { openSqliteStore } from "../../../src/store/sqlite.ts";
 
 const [path = "", mode = "", tree = "-", given = "{}"] = process.argv.slice(2);
@@ -50,11 +53,27 @@ const act: StepFunction = (context) => {
 
 const store = await openSqliteStore({ path, synchronous: "normal", busyTimeoutMs: 30_000 });
 
+/** Starts a process that outlives everybody, and says which. */
+const serve = defineTool({
+  name: "serve",
+  input: z.strictObject({}),
+  run: async (_input, run) => {
+    const { pid } = await run.startProcess({ command: "/bin/sh", args: ["-c", "sleep 1000 & wait"] });
+    tell({ pid });
+    return pid;
+  },
+});
+
 async function open(): Promise<TreeHandle> {
   const runtime = await createRuntime({
     store,
     limits: (options["runtimeLimits"] ?? {}) as LimitsInput,
-    providers: { scripted: scripted({ "*": [repeat(act)] }) },
+    providers: {
+      scripted: scripted({
+        "*": mode === "serve" ? [call("serve"), together(gate("for ever"), say("never"))] : [repeat(act)],
+      }),
+    },
+    tools: [serve],
     subagents: { onLostRun: options["onLostRun"] === "retry" ? "retry" : "notify" },
   });
   const limits = {
@@ -99,6 +118,12 @@ try {
       }
       break;
     }
+    case "serve": {
+      const handle = await open();
+      tell({ ready: handle.id });
+      await handle.root.send("serve");
+      break;
+    }
     case "drain": {
       const handle = await open();
       tell({ ready: handle.id });
@@ -133,5 +158,6 @@ try {
 } catch (error) {
   tell({ refused: CoppiceError.is(error) ? error.code : "OTHER", text: describeError(error) });
 }
+if (mode === "serve") await new Promise(() => undefined);
 process.stdin.destroy();
 await store.close();

@@ -1,0 +1,96 @@
+/**
+ * Processes in groups of their own, so that one and all that it starts can be ended together (REC-4).
+ *
+ * - G1 A started process waits until it is let go: nothing runs that is not registered yet. When whoever started it dies
+ *   before that, it ends without having run.
+ * - G2 A group is ended only while its leader is the process that was started, or is gone: a reused id is left alone.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+import { processStart } from "./process-identity.ts";
+
+export interface ProcessSpec {
+  readonly command: string;
+  readonly args?: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** A process that leads a group and waits to be let go. */
+export interface ProcessGroupLeader {
+  readonly pgid: number;
+  /** Start time of the leader, in the unit of its system. */
+  readonly startedAt: string;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Resolves when the leader has ended; others of its group may go on. */
+  readonly exited: Promise<ProcessEnd>;
+  letGo(): void;
+  /** Ends it before it has run. */
+  abandon(): void;
+}
+
+/** Waits for a line on its fourth channel, then becomes the command; at the end of that channel it ends. */
+const WAITING = 'read -r _ <&3 || exit 125; exec 3<&-; exec "$0" "$@"';
+
+/** @throws Error when no process can be started. */
+export function startGroup(spec: ProcessSpec): Promise<ProcessGroupLeader> {
+  const child = spawn("/bin/sh", ["-c", WAITING, spec.command, ...(spec.args ?? [])], {
+    detached: true,
+    stdio: ["pipe", "pipe", "pipe", "pipe"],
+    ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
+    ...(spec.env === undefined ? {} : { env: spec.env }),
+  });
+  const exited = new Promise<ProcessEnd>((resolve) =>
+    child.once("exit", (code, signal) => resolve({ code, signal })),
+  );
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("spawn", () => resolve(leaderOf(child, exited)));
+  });
+}
+
+function leaderOf(child: ChildProcess, exited: Promise<ProcessEnd>): ProcessGroupLeader {
+  const gate = child.stdio[3] as Writable;
+  // It may be dead before it is let go; that shows in `exited`.
+  gate.on("error", () => undefined);
+  const pgid = child.pid!;
+  return {
+    pgid,
+    startedAt: processStart(pgid),
+    stdin: child.stdin!,
+    stdout: child.stdout!,
+    stderr: child.stderr!,
+    exited,
+    letGo: () => void gate.end("\n"),
+    abandon: () => void gate.end(),
+  };
+}
+
+/** Whether anybody of the group lives. */
+export function groupLives(pgid: number): boolean {
+  try {
+    process.kill(-pgid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Signals everybody in a group. False when it is not that group any more, or nobody is left. */
+export function signalGroup(pgid: number, startedAt: string, signal: "SIGTERM" | "SIGKILL"): boolean {
+  const leader = processStart(pgid);
+  if (leader !== "" && leader !== startedAt) return false;
+  try {
+    process.kill(-pgid, signal);
+    return true;
+  } catch {
+    return false;
+  }
+}
