@@ -1,6 +1,8 @@
 /** Reading what was too large for a message, piece by piece (MBX-9). */
 import { RejectedError } from "../protocol/errors.ts";
-import type { ArtifactId, TreeId } from "../protocol/ids.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { ArtifactId } from "../protocol/ids.ts";
+import type { Redact } from "../platform/redact.ts";
 import type { StoreView } from "../store/port.ts";
 
 export interface ArtifactPart {
@@ -12,25 +14,26 @@ export interface ArtifactPart {
 }
 
 /**
- * A part of at most so many bytes that splits no letter.
+ * A part of at most so many bytes that splits no letter; without secrets where the words are another provider's agent's,
+ * and then `bytes` and offsets are of the text without them (SEC-3).
  * @throws RejectedError `INVALID_ARGUMENT` for an artifact of another tree, or none.
  */
 export function readArtifact(
   view: StoreView,
-  treeId: TreeId,
+  reader: AgentRecord,
   id: ArtifactId,
-  offset: number,
-  bytes: number,
+  { offset, bytes, redact }: { readonly offset: number; readonly bytes: number; readonly redact: Redact },
 ): ArtifactPart {
   const artifact = view.artifact(id);
-  if (artifact === undefined || artifact.treeId !== treeId) {
+  if (artifact === undefined || artifact.treeId !== reader.treeId) {
     throw new RejectedError(
       "INVALID_ARGUMENT",
       `no artifact ${id} is in this tree; use a reference from a message.`,
       { argument: "id", value: id },
     );
   }
-  const whole = Buffer.from(artifact.text, "utf8");
+  const foreign = artifact.provider !== null && artifact.provider !== reader.config.provider;
+  const whole = Buffer.from(foreign ? redact(artifact.text) : artifact.text, "utf8");
   let end = Math.min(whole.length, offset + bytes);
   while (end < whole.length && end > offset && (whole[end]! & 0xc0) === 0x80) end -= 1;
   return {

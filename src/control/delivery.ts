@@ -47,6 +47,7 @@ export interface Letter {
 export function storeContent(
   tx: Transaction,
   text: string,
+  provider: string | null,
   maximumInline = tx.limits.mailInlineBytes,
 ): MailContent {
   const built = buildContent(text, {
@@ -56,7 +57,7 @@ export function storeContent(
     tailBytes: tx.limits.artifactTailBytes,
   });
   if (built.artifact !== null) {
-    tx.store.putArtifact({ ...built.artifact, treeId: tx.treeId, createdAt: tx.now });
+    tx.store.putArtifact({ ...built.artifact, treeId: tx.treeId, provider, createdAt: tx.now });
   }
   return built.content;
 }
@@ -67,7 +68,7 @@ export function storeContent(
  */
 export function deliver(tx: Transaction, recipient: AgentRecord, letter: Letter): MailRecord {
   requireOpen(recipient);
-  const content = letter.content ?? storeContent(tx, letter.text);
+  const content = letter.content ?? storeContent(tx, letter.text, providerOf(tx, letter.author));
   if (letter.overLimit !== true) requireRoom(tx, recipient, 1, content.bytes);
   const wakesRoot =
     tx.profile.wakeOnAgentMessages &&
@@ -144,6 +145,10 @@ export function requireRoom(tx: Transaction, recipient: AgentRecord, messages: n
     `the mailbox of ${recipient.path} has no room: ${room.detail}. Wait until it has read, then send again.`,
     { path: recipient.path, ...room.details },
   );
+}
+
+function providerOf(tx: Transaction, author: MailAuthor): string | null {
+  return author.kind === "agent" ? tx.agent(author.threadId).config.provider : null;
 }
 
 export function authorName(author: MailAuthor): string {

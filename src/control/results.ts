@@ -29,7 +29,7 @@ export function sendResult(tx: Transaction, work: WorkRecord, quiet: boolean | A
   const text = resultText(work, outcome);
   const executor = tx.agent(work.executor);
   const transfer = putResultTransfer(tx, work, executor, recipient ?? owed, text);
-  const content = resultContent(tx, recipient ?? owed, text, redirected);
+  const content = resultContent(tx, recipient ?? owed, text, redirected, executor.config.provider);
   const author = { kind: "agent", threadId: executor.threadId, path: executor.path } as const;
   const letter = {
     author,
@@ -170,8 +170,14 @@ function livingRecipient(
 }
 
 /** A result that finds no other room carries at most its reservation; the rest is an artifact (MBX-8). */
-function resultContent(tx: Transaction, recipient: AgentRecord, text: string, redirected: boolean) {
-  if (redirected) return storeContent(tx, text);
+function resultContent(
+  tx: Transaction,
+  recipient: AgentRecord,
+  text: string,
+  redirected: boolean,
+  provider: string,
+) {
+  if (redirected) return storeContent(tx, text, provider);
   // Its own reservation has been given back already, and counts as its room.
   const room = resultRoom(
     tx.store.mailbox(recipient.threadId),
@@ -179,8 +185,8 @@ function resultContent(tx: Transaction, recipient: AgentRecord, text: string, re
     tx.limits.resultReservationBytes,
   );
   const whole = room >= Math.min(byteLength(text), tx.limits.mailInlineBytes) + HEADER_ROOM;
-  if (whole || !tx.profile.boundedResults) return storeContent(tx, text);
-  return storeContent(tx, text, boundToReservation(tx.limits.resultReservationBytes));
+  if (whole || !tx.profile.boundedResults) return storeContent(tx, text, provider);
+  return storeContent(tx, text, provider, boundToReservation(tx.limits.resultReservationBytes));
 }
 
 /** The text of a result as its reader gets it; "no result" never reads as "clean" (WRK-7). */

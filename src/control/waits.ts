@@ -240,7 +240,7 @@ function resultLine(tx: Transaction, work: WorkRecord, bound: number): Json {
 function withArtifact(tx: Transaction, work: WorkRecord, bound: number): WorkOutcome {
   const outcome = work.outcome!;
   if (outcome.artifactId !== null) return outcome;
-  const { artifact } = storeContent(tx, outcome.text, bound);
+  const { artifact } = storeContent(tx, outcome.text, tx.agent(work.executor).config.provider, bound);
   if (artifact === null) return outcome;
   const kept = { ...outcome, artifactId: artifact.id };
   tx.store.putWork({ ...work, artifacts: [...work.artifacts, artifact.id], outcome: kept });

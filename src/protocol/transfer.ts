@@ -67,5 +67,7 @@ export interface ArtifactRecord {
   readonly bytes: number;
   readonly digest: string;
   readonly text: string;
+  /** Of the agent whose words these are; null when they are no agent's. Agents of others read them without secrets (SEC-3). */
+  readonly provider: string | null;
   readonly createdAt: number;
 }

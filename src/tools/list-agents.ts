@@ -3,6 +3,7 @@ import { z } from "zod";
 import { resolveReference } from "../protocol/agent-path.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Profile } from "../protocol/profile.ts";
+import { type Redact, redactJson } from "../platform/redact.ts";
 import { headBytes } from "../platform/text.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { type AgentSummary, listAgents as listPage } from "../control/listing.ts";
@@ -43,32 +44,32 @@ export function listAgents(profile: Profile): BuiltIn {
     hints: { readOnly: true, destructive: false, idempotent: true },
     async run(input, { control, caller }) {
       if (!profile.richOutputs) return result(await referenceList(control, caller, input.path_prefix));
-      const page = await control.read((view) =>
-        listPage(
-          view,
-          control.tree.treeId,
-          {
-            under: resolveReference(
-              view.agent(caller.threadId)!.path,
-              input.path_prefix ?? "/root",
-              "path_prefix",
-            ),
-            closed: input.closed ?? false,
-            after: input.after ?? null,
-            limit: input.limit ?? PAGE,
-          },
-          control,
-        ),
-      );
+      const page = await control.read((view) => {
+        const { path, config } = view.agent(caller.threadId)!;
+        const asked = {
+          under: resolveReference(path, input.path_prefix ?? "/root", "path_prefix"),
+          closed: input.closed ?? false,
+          after: input.after ?? null,
+          limit: input.limit ?? PAGE,
+        };
+        return { ...listPage(view, control.tree.treeId, asked, control), provider: config.provider };
+      });
       return result({
-        agents: page.agents.map(shownAgent),
+        agents: page.agents.map((agent) =>
+          shownAgent(agent, wordsFor(control, page.provider, agent.provider)),
+        ),
         ...(page.next === null ? {} : { next: page.next }),
       });
     },
   });
 }
 
-function shownAgent(agent: AgentSummary): Json {
+/** Words of an agent as another is told them: without secrets where that one is another provider's (SEC-3). */
+function wordsFor(control: AgentControl, reader: string, author: string): Redact {
+  return reader === author ? (text) => text : control.tree.redact;
+}
+
+function shownAgent(agent: AgentSummary, words: Redact): Json {
   const { lastOutcome: last, openWorks } = agent;
   const more = openWorks.length - SHOWN_WORKS;
   return {
@@ -81,7 +82,7 @@ function shownAgent(agent: AgentSummary): Json {
     last_outcome:
       last === null
         ? null
-        : { status: last.status, reason: last.reason, text: headBytes(last.text, OUTCOME_BYTES) },
+        : { status: last.status, reason: last.reason, text: headBytes(words(last.text), OUTCOME_BYTES) },
     open_works: openWorks.slice(0, SHOWN_WORKS),
     ...(more > 0 ? { more_open_works: more } : {}),
     unread: agent.unread,
@@ -95,11 +96,14 @@ function referenceList(
   prefix: string | undefined,
 ): Promise<Json> {
   return control.read((view) => {
-    const under = resolveReference(view.agent(caller.threadId)!.path, prefix ?? "/root", "path_prefix");
+    const { path, config } = view.agent(caller.threadId)!;
+    const under = resolveReference(path, prefix ?? "/root", "path_prefix");
     const agents: Json[] = [];
     for (const agent of agentsUnder(view, control.tree.treeId, under)) {
       const status = codexStatus(view, agent, control);
-      if (status !== "not_found") agents.push({ agent_name: agent.path, agent_status: status });
+      if (status === "not_found") continue;
+      const words = wordsFor(control, config.provider, agent.config.provider);
+      agents.push({ agent_name: agent.path, agent_status: redactJson(status, words) });
     }
     return { agents };
   });

@@ -31,7 +31,7 @@ export function readArtifact(): BuiltIn {
     description,
     input,
     hints: { readOnly: true, destructive: false, idempotent: true },
-    async run(asked, { control }) {
+    async run(asked, { control, caller }) {
       const id = artifactIdSchema.safeParse(asked.id);
       if (!id.success) {
         throw new RejectedError(
@@ -41,7 +41,12 @@ export function readArtifact(): BuiltIn {
         );
       }
       const offset = asked.offset ?? 0;
-      const part = await control.readArtifact(id.data, offset, asked.max_bytes ?? READ_BYTES);
+      const part = await control.readArtifact(
+        caller.threadId,
+        id.data,
+        offset,
+        asked.max_bytes ?? READ_BYTES,
+      );
       return result({ id: id.data, bytes: part.bytes, offset, text: part.text, next_offset: part.next });
     },
   });

@@ -5,7 +5,18 @@ import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import type { Logger } from "../../src/platform/logger.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
-import { call, fail, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
+import type { ScriptContext } from "../../src/providers/scripted/context.ts";
+import {
+  call,
+  fail,
+  gate,
+  list,
+  repeat,
+  say,
+  spawn,
+  together,
+  wait,
+} from "../../src/providers/scripted/script.ts";
 import { callByName, type HostTool } from "../../src/tools/host-tools.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
@@ -263,5 +274,40 @@ describe.each(STORES)("secrets on %s", (store) => {
     expect(leaks(answers)).toBe(false);
     // In the store it stands as it was said.
     expect((await look(h).work("/root/worker")).outcome!.text).toBe(`I was told: ${secret}`);
+  });
+
+  test("SEC-3 another provider is told no secret by what its agent looks up: a list of agents, a long text", async () => {
+    const long = `${"x".repeat(9000)} ${secret} ${"y".repeat(20_000)}`;
+    const reference = (context: ScriptContext): JsonObject => ({
+      id: /art_\w+/.exec(JSON.stringify(context.lastToolResult))![0],
+    });
+    const readers = [
+      list(),
+      wait({ targets: ["/root/short", "/root/long"] }),
+      call("read_artifact", reference),
+    ];
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root/short": [say(secret)],
+        "/root/long": [say(long)],
+        "/root/same": [...readers, repeat(say("read"))],
+      },
+      runtime: { secrets: [WORD] },
+      others: { other: scripted({ "/root/other": [...readers, repeat(say("read"))] }) },
+    });
+    for (const name of ["short", "long"]) await (await h.tree.root.spawn(name, "go")).work.outcome();
+    const outputs = async (name: string, provider: string): Promise<readonly unknown[]> => {
+      const { agent, work } = await h.tree.root.spawn(name, "look", { provider });
+      expect(await work.outcome()).toMatchObject({ ending: "completed", text: "read" });
+      const items = await agent.transcript();
+      return items.filter((item) => item.kind === "tool_result").map((item) => item.output);
+    };
+    const told = await outputs("other", "other");
+    expect(told).toHaveLength(3);
+    expect(told.map(leaks)).toEqual([false, false, false]);
+    expect(JSON.stringify(told[2])).toContain("xxx");
+    // An agent of the same provider reads it as it was said.
+    expect((await outputs("same", "scripted")).map(leaks)).toEqual([true, true, true]);
   });
 });
