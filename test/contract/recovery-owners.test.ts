@@ -352,10 +352,10 @@ describe.each(STORES)("a failing store on %s", (store) => {
     );
   }
 
-  test(
-    "REC-3 at any write, memory never runs ahead of the store, and the tree goes on",
+  test.for(["error", "error_after"] as const)(
+    "REC-3 at any write (%s), memory never runs ahead of the store, and the tree goes on",
     { timeout: 120_000 },
-    async () => {
+    async (kind) => {
       const step = store === "memory" ? 1 : 6;
       let failed = 0;
       for (let write = 1; ; write += step) {
@@ -370,7 +370,7 @@ describe.each(STORES)("a failing store on %s", (store) => {
         h.onWrite = (number, writeKind) => {
           if (number !== base + write || writeKind === "heartbeat") return null;
           hit = true;
-          return { kind: "error" };
+          return { kind };
         };
         const checker = invariants(h.tree.id);
         const sent = await h.tree.root.send("go").catch((error: unknown) => error);
@@ -387,8 +387,8 @@ describe.each(STORES)("a failing store on %s", (store) => {
         });
         await h.tree.idle();
         await h.clock.settle();
-        expect(await differences(h), `at write ${write}`).toEqual([]);
-        expect(await h.store.read((view) => checker.check(view)), `at write ${write}`).toEqual([]);
+        expect(await differences(h), `${kind} at write ${write}`).toEqual([]);
+        expect(await h.store.read((view) => checker.check(view)), `${kind} at write ${write}`).toEqual([]);
         if (!hit) break;
         failed += 1;
       }
