@@ -31,7 +31,7 @@ export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
         return run === null || run === "rate" ? run : { run, agent: tx.agent(candidate.threadId) };
       },
       (value) => {
-        if (value === null || value === "rate") return;
+        if (value === null || value === "rate" || !isLoaded(tree, session)) return;
         session.agent = { ...value.agent, config: session.agent.config };
         session.run = value.run;
         session.ran = true;
@@ -69,7 +69,7 @@ function resume(tree: Tree, candidate: Candidate, grant: Grant): Promise<boolean
           : null;
       },
       (value) => {
-        if (value === null) return;
+        if (value === null || !isLoaded(tree, session)) return;
         session.agent = { ...value.agent, config: session.agent.config };
         session.run = value.run;
         session.lifecycle.send("RESUME");
@@ -103,7 +103,11 @@ async function wakeAgain(tree: Tree, { threadId }: Candidate): Promise<void> {
 
 /** Not so when the run was settled, or the tree given up, while its commit was under way. */
 function isOurs(tree: Tree, session: Session, runId: RunId): boolean {
-  return tree.state === "owned" && session.run?.id === runId;
+  return tree.state === "owned" && isLoaded(tree, session) && session.run?.id === runId;
+}
+
+function isLoaded(tree: Tree, session: Session): boolean {
+  return tree.sessions.get(session.agent.threadId) === session;
 }
 
 /**
@@ -219,6 +223,16 @@ async function dropRun(tree: Tree, session: Session, error: unknown): Promise<vo
   if (runId !== undefined) await tree.reactions.dropped(tree, runId);
   // Until the store has it settled the run counts as running (EXE-4).
   grant?.[Symbol.dispose]();
+}
+
+/** Memory has missed what was stored of this agent: it is forgotten, and loaded again when it has something to do. */
+export async function dropStale(tree: Tree, session: Session): Promise<void> {
+  if (isLoaded(tree, session))
+    await dropRun(
+      tree,
+      session,
+      new InterruptedError("RUN_INTERRUPTED", "its transcript went on without it"),
+    );
 }
 
 /** A run was settled from the store: its drive ends, within the grace time or without being waited for (INT-3). */

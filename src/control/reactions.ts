@@ -3,11 +3,12 @@ import { CoppiceError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
 import { delay } from "../platform/clock.ts";
+import type { Session } from "../session/session.ts";
 import { closeInTime } from "./close-session.ts";
 import { apply, cancel, reclaimSlot } from "./dispatch.ts";
-import { begin, goOn, stop } from "./drive.ts";
+import { begin, dropStale, goOn, stop } from "./drive.ts";
 import { forget } from "./load.ts";
-import { reconcile } from "./reconcile.ts";
+import { reconcile, staleSessions } from "./reconcile.ts";
 import { recoverRun } from "./recovery.ts";
 import { retry, STORE_RETRY_MS } from "./store-retry.ts";
 import type { Reactions, Tree } from "./tree.ts";
@@ -133,17 +134,28 @@ function doubtful(tree: Tree): void {
     () => {
       tree.doubt = null;
       if (tree.state !== "owned") return;
-      tree
-        .transact((tx) => reconcile(tx, tree))
-        .catch((error: unknown) => {
-          tree.shared.logger.warn(
-            { treeId: tree.treeId, err: error },
-            "memory could not be held against the store",
-          );
-        });
+      holdAgainstStore(tree).catch((error: unknown) => {
+        tree.shared.logger.warn(
+          { treeId: tree.treeId, err: error },
+          "memory could not be held against the store",
+        );
+      });
     },
     { keepAlive: true },
   );
+}
+
+async function holdAgainstStore(tree: Tree): Promise<void> {
+  let stale: readonly Session[] = [];
+  await tree.transact(
+    (tx) => reconcile(tx, tree),
+    (items) => (stale = staleSessions(tree, items)),
+  );
+  tree.watchers.lookAgain();
+  if (stale.length === 0) return;
+  // Who was about to run in one of them is woken by another look.
+  for (const session of stale) await dropStale(tree, session);
+  doubtful(tree);
 }
 
 /** Over the runs a minute, wakes and committed works stay queued until the minute allows (BUD-5). */

@@ -4,14 +4,23 @@
  *
  * - Q1 A run that is being started or driven here is left alone; one that nobody here knows of is recovered as after a crash.
  * - Q2 What is asked of memory twice does nothing the second time.
+ * - Q3 A session whose transcript has grown without it is of no use: `staleSessions` names it, and it is dropped.
  */
 import type { ThreadId } from "../protocol/ids.ts";
 import { isSettled } from "../protocol/run.ts";
+import type { Session } from "../session/session.ts";
 import { recoverRun } from "./recovery.ts";
 import type { Tree } from "./tree.ts";
 import type { Transaction } from "./transaction.ts";
 
-export function reconcile(tx: Transaction, tree: Tree): void {
+/** Answers how many items each loaded session has in the store; what the plan itself appends is not among them. */
+export function reconcile(tx: Transaction, tree: Tree): ReadonlyMap<ThreadId, number> {
+  const items = new Map([...tree.sessions.keys()].map((id) => [id, tx.agent(id).items]));
+  // What was lost is told: who follows the events reads up to the last one.
+  tx.effects.events.push(...tx.store.events(tx.treeId, tx.store.lastEvent(tx.treeId) - 1, 1));
+  tx.limitsChanged = true;
+  for (const threadId of tree.sessions.keys()) tx.effects.mail.add(threadId);
+  for (const threadId of tree.loading.keys()) tx.effects.agents.add(threadId);
   for (const run of tx.store.openRuns(tx.treeId)) {
     if (tree.starting.has(run.threadId) || tree.lane.isWaiting(run.threadId)) continue;
     const session = tree.sessions.get(run.threadId);
@@ -33,6 +42,15 @@ export function reconcile(tx: Transaction, tree: Tree): void {
     if (agent.currentRun === null && agent.state === "open") tx.effects.wake.add(threadId);
   }
   tx.effects.deadlines = true;
+  tx.effects.budgetRaised = true;
+  return items;
+}
+
+/** Sessions that miss items. To be asked when everything that was committed before is in memory. */
+export function staleSessions(tree: Tree, items: ReadonlyMap<ThreadId, number>): Session[] {
+  return [...tree.sessions].flatMap(([id, session]) =>
+    session.items.length < (items.get(id) ?? 0) ? [session] : [],
+  );
 }
 
 function resumeIfDone(tx: Transaction, threadId: ThreadId): void {

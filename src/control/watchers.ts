@@ -27,6 +27,11 @@ export class Watchers {
     }
   }
 
+  /** Nobody knows what has changed: all look. */
+  lookAgain(): void {
+    for (const waiters of this.#waiting.values()) for (const waiter of waiters) waiter.look();
+  }
+
   fail(reason: Error): void {
     this.#failed = reason;
     for (const waiters of this.#waiting.values()) for (const waiter of waiters) waiter.fail(reason);

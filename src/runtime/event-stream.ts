@@ -78,6 +78,9 @@ async function* follow(tree: Tree, options: EventOptions, start: Promise<number>
       }
       if (event.type === "progress") {
         yield event;
+      } else if (event.seq > cursor + 1) {
+        // Some were stored without being told.
+        fromStore = true;
       } else if (event.seq > cursor) {
         cursor = event.seq;
         yield event;

@@ -1,0 +1,94 @@
+/** Commits that are stored although their owner is told that they failed (REC-3): memory finds out, and nothing stays behind. */
+import { describe, expect, test } from "vitest";
+import { gate, repeat, say, spawn, together, wait } from "../../../src/providers/scripted/script.ts";
+import type { WriteKind } from "../../../src/testing/faulty-store.ts";
+import { harness, STORES } from "../../support/harness.ts";
+
+const NONE = { fork_turns: "none" };
+
+describe.each(STORES)("lost answers on %s", (store) => {
+  test("REC-3 whichever commit it is: every work ends, who waits for it is told, and nothing is held for ever", async () => {
+    for (let lost = 1, more = true; more; lost += 1) {
+      await using h = await harness({
+        store,
+        scripts: {
+          "/root": [spawn("a", "look", NONE), wait({ targets: ["a"] }), say("done"), repeat(say("more"))],
+          "/root/a": [repeat(say("a"))],
+        },
+      });
+      let commits = 0;
+      h.onWrite = (_, kind) => (kind === "commit" && ++commits === lost ? { kind: "error_after" } : null);
+      const sent = h.tree.root.send("go").catch(() => null);
+      await h.clock.advance(60_000);
+      // Its own commit may be the one that was lost: the work is there all the same.
+      const id = (await sent)?.id ?? (await h.tree.works({ limit: 1 })).rows[0]!.id;
+      const outcome = h.tree.work(id).outcome();
+      await h.clock.advance(60_000);
+      expect({ lost, ending: (await outcome).ending }).toEqual({
+        lost,
+        ending: expect.stringMatching(/^(completed|runtime_lost)$/),
+      });
+      await h.tree.idle();
+      expect({ lost, ...(await h.tree.counts()) }).toMatchObject({ lost, running: 0, queued: 0 });
+      expect(h.tree.control.tree.permits.inUse).toBe(0);
+      more = commits >= lost;
+      h.onWrite = () => null;
+      expect(await h.ask("again")).toMatchObject({ ending: "completed" });
+    }
+  });
+
+  test("REC-3 who waits for a work's end, and who follows the events, learns of what was lost", async () => {
+    await using h = await harness({
+      store,
+      scripts: { "/root": [together(gate("root"), say("done"))] },
+    });
+    const work = await h.tree.root.send("go");
+    const outcome = work.outcome();
+    const events = h.tree.events({ after: 0 });
+    const seen: number[] = [];
+    const followed = (async () => {
+      for await (const event of events) {
+        if (event.type === "progress") continue;
+        seen.push(event.seq);
+        if (event.type === "work.ended") return;
+      }
+    })();
+    await h.provider.gates.arrived("root");
+    await h.clock.settle();
+    h.onWrite = loseOne("commit");
+    h.provider.gates.open("root");
+    await h.clock.advance(5_000);
+    expect(await outcome).toMatchObject({ ending: "completed" });
+    await followed;
+    expect(seen).toEqual(seen.map((_, at) => at + 1));
+  });
+
+  test("REC-3 what was stored into a transcript is in the next request", async () => {
+    await using h = await harness({
+      store,
+      scripts: { "/root": [together(say("half of it"), gate("root")), repeat(say("more"))] },
+    });
+    await h.tree.root.send("go");
+    await h.provider.gates.arrived("root");
+    h.onWrite = loseOne("commit");
+    await expect(h.tree.root.interrupt()).rejects.toMatchObject({ code: "STORE_BUSY" });
+    const work = await h.tree.root.send("go on");
+    h.provider.gates.open("root");
+    await h.clock.advance(60_000);
+    expect(await work.outcome()).toMatchObject({ ending: "completed" });
+    const request = JSON.stringify(h.provider.requests("/root").at(-1)!.messages);
+    expect(request).toContain("half of it");
+    expect(request).toContain("interrupted on purpose");
+    expect(h.tree.control.tree.sessions.get(h.tree.id)!.items).toEqual(await h.tree.root.transcript());
+  });
+});
+
+/** Loses the answer of the next write of a kind. */
+function loseOne(kind: WriteKind) {
+  let done = false;
+  return (_: number, asked: WriteKind) => {
+    if (done || asked !== kind) return null;
+    done = true;
+    return { kind: "error_after" } as const;
+  };
+}
