@@ -169,7 +169,7 @@ async function settleDoubt(tree: Tree, threadId: ThreadId): Promise<void> {
   const runId = await tree.read((view) => view.agent(threadId)?.currentRun ?? null).catch(() => null);
   const session = tree.sessions.get(threadId);
   // One that is driven was begun by another wake, which was told.
-  const driven = session?.run?.id === runId && session?.drive != null;
+  const driven = session?.run?.id === runId && (session?.drive ?? null) !== null;
   if (runId !== null && !driven) await tree.reactions.dropped(tree, runId);
 }
 

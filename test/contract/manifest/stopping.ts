@@ -1,5 +1,5 @@
 /** Interrupt, close and recovery: INT, REC. */
-import { type Contract, guarantee, notBuilt } from "./entry.ts";
+import { type Contract, guarantee } from "./entry.ts";
 
 export const stopping: readonly Contract[] = [
   {
