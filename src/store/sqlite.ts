@@ -5,6 +5,7 @@
  * - Q1 When a transaction fails as a whole, every promise of its group rejects with the typed error and nothing of it is
  *   stored; later groups are not affected (REC-3).
  * - Q2 SQLite is never asked to wait: a locked file is tried again by the group commit, with the event loop running.
+ * - Q3 Nothing is stored in a file that the path does not lead to any more.
  */
 import type { DatabaseSync } from "node:sqlite";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
@@ -15,7 +16,7 @@ import type { Store } from "./port.ts";
 import { agentRows } from "./sqlite/agents.ts";
 import { Connection } from "./sqlite/connection.ts";
 import { endsTransaction, storeError } from "./sqlite/errors.ts";
-import { type FileOptions, openFile } from "./sqlite/file.ts";
+import { type FileOptions, openFile, watchFile } from "./sqlite/file.ts";
 import { logRows } from "./sqlite/logs.ts";
 import { mailRows } from "./sqlite/mail.ts";
 import { Threads } from "./sqlite/threads.ts";
@@ -77,6 +78,7 @@ function openBackend(file: FileOptions, clock: Clock): Backend {
 
 function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Backend {
   const connection = new Connection(database, path);
+  const requireSameFile = watchFile(path);
   const context: GroupContext = { tree: null, told: new Set() };
   const now = (): number => clock.now();
   const threads = new Threads(connection);
@@ -130,6 +132,7 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     name: path,
     context,
     transact(operations) {
+      requireSameFile();
       try {
         attemptAll(operations, false);
       } catch (error) {

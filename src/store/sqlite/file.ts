@@ -1,7 +1,7 @@
 /**
  * Opening a file: rights, inspection, settings, migration, in this order. A file that is refused is left as it was.
  */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { type BigIntStats, chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { TransientError } from "../../protocol/errors.ts";
@@ -53,6 +53,27 @@ function createPrivately(path: string): void {
 
 function restrict(path: string): void {
   if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
+}
+
+/**
+ * A check that the path still leads to the file that was opened. SQLite goes on with a file that has been removed or
+ * replaced, and what is acknowledged then is gone with the process (MBX-1).
+ */
+export function watchFile(path: string): () => void {
+  const opened = statOf(path);
+  return () => {
+    const now = statOf(path);
+    if (now !== undefined && now.ino === opened?.ino && now.dev === opened.dev) return;
+    throw new TransientError(
+      "STORE_IO",
+      `The store ${path} was ${now === undefined ? "removed" : "replaced"} while it was open; nothing was stored. Put the file back, or open the store again.`,
+      { path },
+    );
+  };
+}
+
+function statOf(path: string): BigIntStats | undefined {
+  return statSync(path, { bigint: true, throwIfNoEntry: false });
 }
 
 function notReady(path: string): TransientError {
