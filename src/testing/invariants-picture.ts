@@ -74,7 +74,10 @@ export function takePicture(view: StoreView, tree: TreeRecord, memory: Memory): 
   const works = all((page) => view.works(treeId, page));
   const newItems = agents.map((agent) => {
     const seen = memory.items.get(agent.threadId) ?? 0;
-    return [agent.threadId, seen === agent.items ? [] : view.items(agent.threadId, seen, PAGE * 10)] as const;
+    return [
+      agent.threadId,
+      seen === agent.items ? [] : view.items(agent.threadId, seen, agent.items - seen),
+    ] as const;
   });
   return {
     view,
@@ -88,7 +91,7 @@ export function takePicture(view: StoreView, tree: TreeRecord, memory: Memory): 
     runsOf: new Map(agents.map(({ threadId }) => [threadId, all((page) => view.runsOf(threadId, page))])),
     transfers: all((page) => view.transfers(treeId, page)),
     newItems,
-    newEvents: view.events(treeId, memory.lastEvent, PAGE * 10),
+    newEvents: view.events(treeId, memory.lastEvent, view.lastEvent(treeId) - memory.lastEvent),
     memory,
   };
 }
