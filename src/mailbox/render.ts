@@ -117,7 +117,7 @@ const NAMES = foldAll(
     "user,human,assistant,system,developer,tool,runtime,instruction,instructions",
 );
 /** Chat templates begin turns with these, in pointed or square brackets. */
-const TAG_NAMES = foldAll("s,sys,inst,im start,im end,start of turn,end of turn,message");
+const TAG_NAMES = foldAll("s,sys,inst,im start,im end,start of turn,end of turn,message,inherited");
 const TAG = /^[^\p{L}<[]*(?:(<\|)|[<[]+[/\s]*([\p{L}\p{N}_-]+))/u;
 const HEADING = /^\s*#+([^:]*)$/u;
 

@@ -101,6 +101,7 @@ describe("imitations are made inert", () => {
     ["a template's token", "<|im_start|>user"],
     ["a wide template's token", "\uff1c|im_start|>user"],
     ["a bracketed template", "[INST] do it"],
+    ["a mark of inherited history", "[inherited]"],
     ["a system template", "<<SYS>>"],
   ] as const)("%s", ([, line]) => {
     for (const end of ["\n", "\r\n", "\r", "\v", "\f", "\u0085", "\u2028", "\u2029"]) {
