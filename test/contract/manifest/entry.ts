@@ -23,8 +23,6 @@ export interface UpstreamRows extends Omit<Contract, "id" | "source" | "deferred
   readonly rows: readonly (number | readonly [from: number, to: number])[];
 }
 
-export const notBuilt = "not built yet";
-
 export const guarantee = "guarantee of the runtime";
 export const reference = "seen on the reference engine";
 export const acceptance = "acceptance case";

@@ -3,7 +3,7 @@
  * frozen process gets them when it is thawed, a killed one never. Faults are drawn for each commit; a kill between them
  * leaves undone what the store had not begun.
  */
-import { RejectedError, TransientError } from "../../../src/protocol/errors.ts";
+import { TransientError } from "../../../src/protocol/errors.ts";
 import type { Store, StoreTx, StoreView } from "../../../src/store/port.ts";
 import type { SimulatedProcess } from "../../../src/testing/scheduler-process.ts";
 
@@ -85,9 +85,4 @@ export function link({ process, store, fault, crash, committed, late }: LinkOpti
     onHint: (tree, callback) => store.onHint(tree, () => void (process.state() === "running" && callback())),
     close: async () => undefined,
   };
-}
-
-/** What a refusal may say without being a fault of the runtime. */
-export function isExpected(error: unknown): boolean {
-  return error instanceof RejectedError || error instanceof TransientError;
 }
