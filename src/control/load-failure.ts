@@ -35,7 +35,8 @@ export async function loadHasFailed(tree: Tree, candidate: Candidate, error: unk
       return;
     }
     if (code === "AGENT_CLOSED") return;
-    if (code !== "LOAD_FAILED") return retryLater(tree, candidate, FIRST_DELAY_MS);
+    // The store has failed, not the load: what is stored says what is to be done.
+    if (code !== "LOAD_FAILED") return tree.reactions.doubtful(tree);
     const retryable = CoppiceError.is(error) && error.details["retryable"] === true;
     const again = await tree.transact((tx) => countFailure(tx, candidate, error, retryable));
     if (again !== null) retryLater(tree, candidate, again);
@@ -44,7 +45,7 @@ export async function loadHasFailed(tree: Tree, candidate: Candidate, error: unk
       { threadId: candidate.threadId, err: failure },
       "a failed load could not be recorded",
     );
-    retryLater(tree, candidate, FIRST_DELAY_MS);
+    tree.reactions.doubtful(tree);
   }
 }
 
@@ -122,6 +123,6 @@ async function again(tree: Tree, candidate: Candidate): Promise<void> {
     });
   } catch (error) {
     tree.shared.logger.warn({ threadId, err: error }, "an agent could not be started again");
-    retryLater(tree, candidate, FIRST_DELAY_MS);
+    tree.reactions.doubtful(tree);
   }
 }
