@@ -11,11 +11,16 @@ export type { Connection, ConnectOptions } from "./runtime/connection.ts";
 export type { EventOptions, EventStream, StreamEvent } from "./runtime/event-stream.ts";
 export { commandTree, type CommandOptions, type CommandReceipt } from "./runtime/command-tree.ts";
 export type { AgentSummary, Counts, ListRequest, OwedWork, TreeSnapshot } from "./control/listing.ts";
-export type { Touched } from "./control/interrupt.ts";
+export type { InterruptInput, Touched } from "./control/interrupt.ts";
 export type { Explanation } from "./control/why.ts";
+export type { HostUsage } from "./control/host.ts";
+export type { OnBusy } from "./control/messages.ts";
+export type { StartedProcess } from "./control/processes.ts";
+export type { Inspect } from "./session/lifecycle.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
 
+export type { ToolHints } from "./tools/built-in.ts";
 export type { HostTool, HostToolOptions, HostToolResult } from "./tools/host-tools.ts";
 export { toAiSdkTools, type AiSdkTool } from "./tools/bindings/ai-sdk.ts";
 export { answerOpenAICall, toOpenAITools } from "./tools/bindings/openai.ts";
@@ -35,6 +40,7 @@ export type { ModelInfo, ProviderAdapter, ProviderCapabilities, ProviderSession 
 export { loadRoles, type RoleSet } from "./policy/roles.ts";
 export { readRoleFolder } from "./policy/role-folder.ts";
 export type { Prices } from "./policy/budget.ts";
+export type { AgentChoice } from "./policy/resolve-config.ts";
 
 export {
   CoppiceError,
@@ -58,6 +64,7 @@ export type {
 export type { AgentPath } from "./protocol/agent-path.ts";
 export type { AgentConfig, AgentRecord, AgentStatus, Effect, TreeRecord } from "./protocol/agent.ts";
 export type { EventType, ProgressEvent, RuntimeEvent } from "./protocol/events.ts";
+export type { Json, JsonObject } from "./protocol/json.ts";
 export type { MailReceipt, MailRecord } from "./protocol/mail.ts";
 export type { RuntimeRequestRecord, WaitRecord } from "./protocol/wait.ts";
 export type { ProfileName } from "./protocol/profile.ts";
@@ -68,3 +75,6 @@ export type { Usage, UsageReport } from "./protocol/usage.ts";
 export type { WorkEnding, WorkOutcome, WorkRecord } from "./protocol/work.ts";
 export { stderrLogger, type Logger } from "./platform/logger.ts";
 export { systemClock, type Clock } from "./platform/clock.ts";
+export type { Random } from "./platform/ids.ts";
+export type { ProcessSpec } from "./platform/process-group.ts";
+export type { Identity } from "./platform/process-identity.ts";

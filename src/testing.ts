@@ -5,6 +5,7 @@
  */
 export { scripted, type ScriptedProvider } from "./providers/scripted/provider.ts";
 export * as script from "./providers/scripted/script.ts";
+export type { ScriptContext } from "./providers/scripted/context.ts";
 export { createGates } from "./providers/scripted/gates.ts";
 export { createMemoryStore, type MemoryStore } from "./store/memory.ts";
 export { seededRandom } from "./platform/ids.ts";

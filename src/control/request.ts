@@ -101,6 +101,11 @@ function withNotes(input: RequestInput): string {
 
 /** @throws RejectedError `INVALID_ARGUMENT` for blank, oversized or malformed text (agents.md 12). */
 export function requireMessage(tx: Transaction, message: string): void {
+  if (typeof message !== "string") {
+    throw new RejectedError("INVALID_ARGUMENT", `message is ${typeof message}; give a text.`, {
+      argument: "message",
+    });
+  }
   if (message.trim() === "") {
     throw new RejectedError("INVALID_ARGUMENT", "message is blank; say what is wanted.", {
       argument: "message",

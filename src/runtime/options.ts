@@ -187,6 +187,7 @@ export function checkRuntimeOptions(options: RuntimeOptions): void {
   if (options.limits !== undefined) check("createRuntime.limits", limitsSchema.partial(), options.limits);
   if (options.profile !== undefined)
     check("createRuntime.profile", z.enum(["default", "codex"]), options.profile);
+  requireParts(options);
   const names = (options.tools ?? []).map((tool) => tool.name);
   const twice = names.find((one, index) => names.indexOf(one) !== index);
   if (twice !== undefined) {
@@ -195,6 +196,32 @@ export function checkRuntimeOptions(options: RuntimeOptions): void {
       value: twice,
     });
   }
+}
+
+/** What would fail later and far away: a promise that nobody awaited, a list in place of names, a model in place of an adapter. */
+function requireParts({ store, providers = {}, tools = [] }: RuntimeOptions): void {
+  const faults: string[] = [];
+  if (store !== undefined && typeof (store as Partial<Store>).claim !== "function")
+    faults.push("store is no store; give what `await openSqliteStore(…)` or `createMemoryStore()` returns");
+  if (Array.isArray(providers)) faults.push("providers is a list; give adapters by name");
+  else {
+    for (const [name, adapter] of Object.entries(providers)) {
+      if (typeof (adapter as Partial<ProviderAdapter>).models === "function") continue;
+      faults.push(`providers.${name} is no adapter; make one with \`createModelProvider\` or \`scripted\``);
+    }
+  }
+  for (const [index, tool] of tools.entries()) {
+    if (typeof (tool as Partial<OwnTool>).call === "function") continue;
+    faults.push(`tools[${index}] is no tool; make one with \`defineTool\``);
+  }
+  if (faults.length === 0) return;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `the options of createRuntime are wrong: ${faults.join("; ")}.`,
+    {
+      what: "createRuntime",
+    },
+  );
 }
 
 function check(what: string, schema: z.ZodType, value: unknown): void {

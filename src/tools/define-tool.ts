@@ -70,6 +70,14 @@ export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<I
       { argument: "name", value: name },
     );
   }
+  const isSchema = typeof (definition.input as Partial<Input> | undefined)?._zod === "object";
+  if (!isSchema || typeof definition.run !== "function") {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `tool ${name} needs \`input\`, a schema of zod 4 such as z.strictObject({}), and \`run\`, a function.`,
+      { argument: isSchema ? "run" : "input" },
+    );
+  }
   const effects = definition.effects ?? [];
   const unknown = effects.filter((effect) => !EFFECTS.includes(effect));
   if (unknown.length > 0) {
