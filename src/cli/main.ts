@@ -10,6 +10,7 @@ import { addRecords } from "./commands/records.ts";
 import { addTree } from "./commands/tree.ts";
 import { addWhy } from "./commands/why.ts";
 import { badUse, EXIT } from "./failure.ts";
+import { sentence } from "./screen/words.ts";
 import { Terminal } from "./terminal.ts";
 
 export async function main(args: readonly string[]): Promise<void> {
@@ -35,22 +36,34 @@ export async function main(args: readonly string[]): Promise<void> {
   try {
     await program.parseAsync([...args], { from: "user" });
   } catch (error) {
-    process.exitCode = end(terminal, error, faults, json);
+    const first = args.find((arg) => !arg.startsWith("-"));
+    const known = program.commands.some((command) => command.name() === first);
+    process.exitCode = end(terminal, error, faults, json, known ? undefined : first);
   }
   await flushed();
   // A tool or a provider that ignores its end must not hold the process.
   process.exit();
 }
 
-function end(terminal: Terminal, error: unknown, faults: string, json: boolean): number {
+function end(
+  terminal: Terminal,
+  error: unknown,
+  faults: string,
+  json: boolean,
+  unknown: string | undefined,
+): number {
   if (terminal.signal.aborted) return terminal.fail(terminal.signal.reason, json);
   if (!(error instanceof CommanderError)) return terminal.fail(error, json);
   if (error.exitCode === 0) return EXIT.ok;
   // `agent` alone: commander has written its help.
   if (error.code === "commander.help") terminal.note(faults.trimEnd());
   if (error.code === "commander.help") return EXIT.badUse;
+  if (error.code === "commander.excessArguments" && unknown !== undefined) {
+    return terminal.fail(badUse(`there is no command ${unknown}. See: npx coppice --help`), json);
+  }
   const message = faults.trim().replace(/^error: /, "");
-  return terminal.fail(badUse(`${message === "" ? error.message : message} See: coppice --help`), json);
+  const text = sentence(message === "" ? error.message : message);
+  return terminal.fail(badUse(`${text} See: npx coppice --help`), json);
 }
 
 /** Subcommands get the settings of the program, which commander hands on to those made before only. */

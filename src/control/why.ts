@@ -26,7 +26,7 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   if (run !== undefined) {
     const served = run.serves.length === 0 ? "no open work" : run.serves.join(", ");
     say(
-      `Run ${run.id} (number ${run.ordinal}) is ${run.status} since ${iso(run.acceptedAt ?? run.reservedAt)} and serves ${served}.`,
+      `Run ${run.id} (number ${run.ordinal}) is ${run.status}, began at ${iso(run.acceptedAt ?? run.reservedAt)} and serves ${served}.`,
     );
     for (const wait of view.openWaitsOf(agent.threadId)) {
       const on = wait.works.length === 0 ? "any mail" : `${wait.need} of ${wait.works.join(", ")}`;
@@ -73,9 +73,7 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   }
   reasons.push(...fromLog(view, agent));
   if (agent.lastOutcome !== null)
-    say(
-      `Last outcome: ${agent.lastOutcome.status} (${agent.lastOutcome.reason ?? "-"}) at ${iso(agent.lastOutcome.at)}.`,
-    );
+    say(`Last outcome: ${outcomeWord(agent.lastOutcome)} at ${iso(agent.lastOutcome.at)}.`);
   return { path: agent.path, status: status.kind, reasons };
 }
 
@@ -92,6 +90,10 @@ function residency(
   if (mailbox.unread > 0 && agent.config.pinPendingMail)
     return "It is resident and cannot be unloaded: its unread mail pins it.";
   return "It is resident and may be unloaded when room is wanted.";
+}
+
+function outcomeWord({ status, reason }: NonNullable<AgentRecord["lastOutcome"]>): string {
+  return reason === null || reason === status ? status : `${status} (${reason})`;
 }
 
 /** The newest of what the log says about being blocked, failed or dead-lettered. */

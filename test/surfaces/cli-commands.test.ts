@@ -31,7 +31,7 @@ describe("what a tree has left", () => {
     ]);
     expect(first.stdout).toContain("tree.opened");
     expect(first.stdout.trim().split("\n")).toHaveLength(5);
-    expect(first.stderr).toMatch(/more: coppice log --after 5/);
+    expect(first.stderr).toMatch(/more: npx coppice log --after 5/);
     expect(rows.map((row: Row) => row.seq)).toEqual([6, 7, 8]);
   });
 
@@ -128,12 +128,13 @@ describe("bad use", () => {
   const foreign = `thread_${"0".repeat(21)}`;
   test.for([
     [2, ["tree", "--nonsense"], /unknown option '--nonsense'/],
-    [2, ["nonsense"], /coppice --help/],
+    [2, ["nonsense"], /there is no command nonsense\. See: npx coppice --help/],
     [2, ["log", "--limit", "many"], /whole number/],
     [2, ["agent", "send", "/root", "   "], /blank/],
     [2, ["agent", "send", "/other", "x"], /must start with/],
     [2, ["agent", "interrupt", "/root", "--cascade", "all"], /choices/],
     [2, ["tree", "--tree", "first"], /not the id of a tree/],
+    [2, ["demo", "--dir", process.execPath], /is not a folder/],
     [2, ["demo", "--resume", "--dir", "."], /leave out --dir/],
     [2, ["demo", "--dir", "/nowhere/at/all"], /there is no folder/],
     [3, ["why", "/root/nobody"], /no agent is at/],

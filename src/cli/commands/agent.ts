@@ -45,9 +45,9 @@ export function addAgent(program: Command, terminal: Terminal): void {
       const text = await messageOf(message);
       await commanding(options, target, async (store, tree) => {
         const receipt = await act(terminal, store, tree, "send", { target, message: text });
-        const number = `message ${JSON.stringify(receipt.answer["seq"])}`;
+        const number = `Message ${JSON.stringify(receipt.answer["seq"])}`;
         tell(terminal, options, receipt, {
-          owner: `${number} is in the mailbox of ${target}; a running agent reads it before its next step.`,
+          owner: `${number} is in the mailbox of ${target}. It starts nothing: it is read before the next step.`,
           here: `${number} is in the mailbox of ${target}. No process runs the tree: it is read when the agent next runs.`,
         });
         if (options.run === true) await runHere(terminal, store, tree, options, receipt);
@@ -64,8 +64,11 @@ export function addAgent(program: Command, terminal: Terminal): void {
         const receipt = await act(terminal, store, tree, "followup", { target, message: text });
         const id = receipt.answer["work_id"] as string;
         tell(terminal, options, receipt, {
-          owner: `${target} has the task ${id}. Wait for its result: coppice agent wait ${target}`,
-          here: `${target} has the task ${id}. No process runs the tree: it starts when one does, such as with --run.`,
+          owner: `${target} has the task ${id}. Wait for its result: npx coppice agent wait ${target}`,
+          here:
+            options.run === true
+              ? `${target} has the task ${id}, and the tree is run here.`
+              : `${target} has the task ${id}. No process runs the tree: it starts when one does, such as with --run.`,
         });
         if (options.run !== true) return;
         if (!(await runHere(terminal, store, tree, options, receipt))) return;
@@ -163,7 +166,9 @@ async function runHere(
   receipt: CommandReceipt,
 ): Promise<boolean> {
   if (receipt.appliedBy === "owner") {
-    terminal.note("A process runs the tree already; it goes on there.");
+    terminal.note(
+      "A process runs the tree already, and does it there; to see the result: npx coppice agent wait",
+    );
     return false;
   }
   await runUntilIdle(terminal, store, tree, { pace: options.pace, json: options.json === true });

@@ -8,7 +8,8 @@ import type { WorkOutcome } from "../../protocol/work.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { CommandError, EXIT } from "../failure.ts";
-import { counted, seconds } from "../screen/words.ts";
+import { counted, seconds, sentence } from "../screen/words.ts";
+import { storePlace } from "../store-place.ts";
 import { cleanLines, type Terminal, wrap } from "../terminal.ts";
 
 const PAGE = 1_000;
@@ -50,7 +51,7 @@ export async function printEnd(
       ms,
     });
   } else {
-    printAnswer(terminal, outcome);
+    if (outcome.text !== "") printAnswer(terminal, outcome);
     terminal.line();
     const parts = [
       counted(figures.agents, "agent"),
@@ -62,13 +63,18 @@ export async function printEnd(
     ];
     terminal.line(terminal.paint("dim", parts.join(", ")));
     terminal.line(`Store: ${shortPath(store.name)}`);
-    terminal.line(`Look:  npx coppice tree, log, works, transfers, why /root/searcher`);
+    const found = storePlace(undefined).path === store.name;
+    terminal.line(
+      found
+        ? `Look:  npx coppice tree, log, works, transfers, why ${figures.agents > 1 ? "/root/searcher" : "/root"}`
+        : "Look:  npx coppice tree, log, works, transfers, each with the same --store",
+    );
   }
   if (outcome.ending === "completed") return;
   throw new CommandError(
     EXIT.incomplete,
     "WORK_INCOMPLETE",
-    `the job ended as ${outcome.ending}${outcome.error === null ? "" : `: ${outcome.error.message}`}. See: npx coppice why /root`,
+    `the job ended as ${outcome.ending}${outcome.error === null ? "." : `: ${sentence(outcome.error.message)}`} See: npx coppice why /root`,
   );
 }
 

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { systemClock } from "../../platform/clock.ts";
 import type { TreeRecord } from "../../protocol/agent.ts";
 import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
-import { ago } from "../screen/words.ts";
+import { ago, counted } from "../screen/words.ts";
 import { openForReading, storePlace } from "../store-place.ts";
 import { clean, fit, type Terminal } from "../terminal.ts";
 import { type StoreOptions, withStore } from "./options.ts";
@@ -32,7 +32,7 @@ export function addHome(program: Command, terminal: Terminal, version: string): 
       const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
       const age = ago(systemClock.now() - record.createdAt);
       terminal.line(
-        `  ${record.treeId}  ${clean(record.title ?? "tree")}, ${record.agents + 1} agents, ${age} old, ${who}`,
+        `  ${record.treeId}  ${clean(record.title ?? "tree")}, ${counted(record.agents + 1, "agent")}, ${age} old, ${who}`,
       );
     }
     terminal.line();

@@ -34,7 +34,7 @@ async function print(terminal: Terminal, tree: TreeReader, options: Options): Pr
   const last = await tree.lastEvent();
   const after = options.after ?? Math.max(0, last - options.limit);
   if (after > 0 && options.after === undefined && options.json !== true) {
-    terminal.note(`${after} events before these; from the start: coppice log --after 0`);
+    terminal.note(`${after} events before these; from the start: npx coppice log --after 0`);
   }
   let cursor = after;
   let left = options.follow === true ? Infinity : options.limit;
@@ -51,7 +51,7 @@ async function print(terminal: Terminal, tree: TreeReader, options: Options): Pr
     await delay(systemClock, LOOK_MS, terminal.signal);
   }
   if (cursor < last && options.json !== true) {
-    terminal.note(`${last - cursor} more: coppice log --after ${cursor}`);
+    terminal.note(`${last - cursor} more: npx coppice log --after ${cursor}`);
   }
 }
 

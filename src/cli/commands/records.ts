@@ -78,7 +78,7 @@ function table<T>(
   } else {
     print();
   }
-  if (page.next !== null) terminal.note(`more: coppice ${name} --after ${page.next}`);
+  if (page.next !== null) terminal.note(`more: npx coppice ${name} --after ${page.next}`);
 }
 
 function workLines(terminal: Terminal, work: WorkRecord): string[] {

@@ -5,7 +5,7 @@
  * - F2 Hidden names are neither listed nor read: they hold settings and keys. What is installed or built is left out of walks.
  * - F3 Only plain files are opened, so that no pipe or device can hold a tool.
  */
-import { constants, realpathSync } from "node:fs";
+import { constants, realpathSync, statSync } from "node:fs";
 import { lstat, open, readdir, realpath } from "node:fs/promises";
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import { RejectedError } from "../../protocol/errors.ts";
@@ -113,7 +113,8 @@ export class Folder {
 
 function realFolder(path: string): string {
   try {
-    return realpathSync(path);
+    const real = realpathSync(path);
+    if (statSync(real).isDirectory()) return real;
   } catch (cause) {
     throw new RejectedError(
       "INVALID_ARGUMENT",
@@ -122,6 +123,10 @@ function realFolder(path: string): string {
       cause,
     );
   }
+  throw new RejectedError("INVALID_ARGUMENT", `${path} is not a folder; give the folder that it is in.`, {
+    argument: "dir",
+    value: path,
+  });
 }
 
 function contains(folder: string, path: string): boolean {

@@ -69,6 +69,11 @@ export function counted(number: number, what: string): string {
   return `${figure(number)} ${what}${number === 1 ? "" : "s"}`;
 }
 
+/** A text that ends as sentences do, so that another may follow. */
+export function sentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
 export function workState(work: WorkRecord): string {
   return work.outcome?.ending ?? work.state.replaceAll("_", " ");
 }
