@@ -1,4 +1,4 @@
-/** A test of an orchestration: gates decide who goes first, virtual time passes at once, nothing may be left over. */
+/** A test of an orchestration: gates decide who goes first, time stands still until `clock.advance`, nothing may be left over. */
 import { createRuntime } from "coppice";
 import { assertAllConsumed, createMemoryStore, scripted, script, virtualClock } from "coppice/testing";
 
