@@ -96,7 +96,7 @@ function armDeadline(tree: Tree): void {
         Math.max(0, at - tree.shared.clock.now()),
         () => {
           tree.deadline = null;
-          endDue(tree);
+          endDue(tree, at);
         },
         { keepAlive: true },
       );
@@ -105,9 +105,11 @@ function armDeadline(tree: Tree): void {
     .catch((error: unknown) => retry(tree, error, () => armDeadline(tree)));
 }
 
-function endDue(tree: Tree): void {
+function endDue(tree: Tree, at: number): void {
   if (tree.state !== "owned") return;
-  tree.transact((tx) => endDueWaits(tx)).catch((error: unknown) => retry(tree, error, () => endDue(tree)));
+  tree
+    .transact((tx) => endDueWaits(tx, at))
+    .catch((error: unknown) => retry(tree, error, () => endDue(tree, at)));
 }
 
 /** Resolves when the store has decided about the run, or the tree is another's. */

@@ -65,8 +65,9 @@ export function settledWorks(tx: Transaction, wait: Pick<WaitRecord, "works">): 
 /** So many in one commit: thousands that are due at once must not hold up everything else. */
 const DUE_AT_ONCE = 100;
 
-export function endDueWaits(tx: Transaction): void {
-  const due = tx.store.dueWaits(tx.treeId, tx.now);
+/** `at` is the time for which a timer was set: it counts as come when the timer has fired, wherever the wall clock stands. */
+export function endDueWaits(tx: Transaction, at = 0): void {
+  const due = tx.store.dueWaits(tx.treeId, Math.max(tx.now, at));
   for (const wait of due.slice(0, DUE_AT_ONCE)) endWait(tx, wait, "timed_out");
   // What is left is the earliest deadline now, and is looked at again at once.
   tx.effects.deadlines = true;
