@@ -122,7 +122,7 @@ export class Tree implements PlanContext {
   /** Runs that wait for reservations of a budget (BUD-2). */
   readonly #held = new Map<ThreadId, Candidate>();
   readonly events = new EventHub();
-  readonly watchers = new Watchers();
+  readonly watchers: Watchers;
   /** Admitted, and neither running nor given up yet. */
   readonly starting = new Set<ThreadId>();
   /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */
@@ -143,6 +143,7 @@ export class Tree implements PlanContext {
 
   constructor(parts: TreeParts) {
     this.shared = parts.shared;
+    this.watchers = new Watchers(() => parts.shared.clock.hold?.());
     this.treeId = parts.treeId;
     this.lease = parts.lease;
     this.profile = parts.profile;

@@ -2,6 +2,8 @@
  * Callers of the library that wait for something in a tree: a work's end, an idle tree, mail of a host-driven root. They
  * wait on a version that only grows: each commit counts it up, and a waiter looks again (WAI-4: subscribe, then check).
  */
+import type { Timer } from "../platform/clock.ts";
+
 interface Waiter {
   readonly look: () => void;
   readonly fail: (reason: Error) => void;
@@ -12,7 +14,14 @@ const NO_TOPICS: ReadonlySet<string> = new Set();
 export class Watchers {
   /** By topic; under null those that look after every commit. */
   readonly #waiting = new Map<string | null, Set<Waiter>>();
+  readonly #hold: () => Timer | undefined;
+  #held: Timer | undefined;
   #failed: Error | null = null;
+
+  /** `hold` keeps the process alive while somebody waits. */
+  constructor(hold: () => Timer | undefined) {
+    this.#hold = hold;
+  }
 
   get size(): number {
     let size = 0;
@@ -36,9 +45,11 @@ export class Watchers {
     this.#failed = reason;
     for (const waiters of this.#waiting.values()) for (const waiter of waiters) waiter.fail(reason);
     this.#waiting.clear();
+    this.#letGo();
   }
 
   #add(topic: string | null, waiter: Waiter): void {
+    this.#held ??= this.#hold();
     const waiters = this.#waiting.get(topic) ?? new Set();
     this.#waiting.set(topic, waiters.add(waiter));
   }
@@ -47,6 +58,12 @@ export class Watchers {
     const waiters = this.#waiting.get(topic);
     waiters?.delete(waiter);
     if (waiters?.size === 0) this.#waiting.delete(topic);
+    if (this.#waiting.size === 0) this.#letGo();
+  }
+
+  #letGo(): void {
+    this.#held?.cancel();
+    this.#held = undefined;
   }
 
   /**

@@ -12,6 +12,8 @@ export interface Clock {
   monotonic(): number;
   /** Calls back once after at least `ms`. Timers do not keep a process alive unless `keepAlive` is set. */
   setTimer(ms: number, callback: () => void, options?: { readonly keepAlive?: boolean }): Timer;
+  /** Keeps the process alive until it is cancelled: somebody waits for what a timer alone would not keep. */
+  hold?(): Timer;
   /** Runs a callback after the current one, with input and output served in between. */
   defer(callback: () => void): void;
 }
@@ -32,6 +34,10 @@ export const systemClock: Clock = {
     };
     arm();
     return { cancel: () => clearTimeout(handle) };
+  },
+  hold() {
+    const handle = setInterval(() => undefined, 2_147_483_647);
+    return { cancel: () => clearInterval(handle) };
   },
   defer: (callback) => void setImmediate(callback),
 };

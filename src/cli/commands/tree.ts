@@ -50,7 +50,9 @@ async function look(tree: TreeReader, options: Options): Promise<Shown> {
     if (after === null) break;
   }
   const [record, owner] = await Promise.all([tree.record(), tree.owner()]);
-  if (options.profile !== "codex") return { title: record.title, owner, agents, words: null };
+  if (options.profile !== "codex") {
+    return { title: record.title, owner, agents, words: owner === null ? withoutOwner(agents) : null };
+  }
   const statuses = await tree.codexStatuses(agents.map((agent) => agent.path));
   const words = statuses.map((status) => (typeof status === "string" ? status : Object.keys(status)[0]!));
   return {
@@ -59,6 +61,16 @@ async function look(tree: TreeReader, options: Options): Promise<Shown> {
     agents,
     words: new Map(agents.map(({ path }, at) => [path, words[at]!])),
   };
+}
+
+/** The store says what was under way; where nobody owns the tree any more, nothing is. */
+function withoutOwner(agents: readonly AgentSummary[]): ReadonlyMap<string, string> {
+  return new Map(
+    agents.map(({ path, status }) => [
+      path,
+      status.kind === "running" || status.kind === "starting" ? "stopped, was running" : statusWord(status),
+    ]),
+  );
 }
 
 async function show(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
