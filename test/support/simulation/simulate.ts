@@ -258,8 +258,12 @@ function faultOfRest(view: StoreView, world: World): string | null {
 /** `codex`: an interrupt has turned its request queue-only; the next trigger takes it (INT-8). */
 function isShelved(view: StoreView, work: WorkRecord): boolean {
   const profile = PROFILES[view.tree(work.treeId)!.profile];
-  const request = view.mail(work.requestMailId);
-  return profile.interruptQueuesTriggers && request?.state === "accepted" && !request.trigger;
+  if (!profile.interruptQueuesTriggers) return false;
+  // A run that was lost is asked for again by a notice.
+  return [work.requestMailId, work.retryMailId].some((id) => {
+    const asks = id === null ? undefined : view.mail(id);
+    return asks?.state === "accepted" && !asks.trigger;
+  });
 }
 
 /** At rest nothing is held: no permit, no slot without a session, no place in a queue. */
