@@ -7,11 +7,11 @@ test("the process is held while somebody waits, and let go with the last", async
     held += 1;
     return { cancel: () => void (held -= 1) };
   });
-  let value: number | undefined;
-  const first = watchers.until(async () => value);
-  const second = watchers.until(async () => value, undefined, "topic");
+  const known: { value?: number } = {};
+  const first = watchers.until(async () => known.value);
+  const second = watchers.until(async () => known.value, undefined, "topic");
   expect(held).toBe(1);
-  value = 7;
+  known.value = 7;
   watchers.changed(new Set(["topic"]));
   expect(await Promise.all([first, second])).toEqual([7, 7]);
   expect(held).toBe(0);
