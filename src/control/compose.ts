@@ -8,11 +8,10 @@ import type { MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ContextTopic, ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import { selectBatch } from "../mailbox/drain.ts";
-import { artifactLine, renderMail, renderResultStub } from "../mailbox/render.ts";
+import { artifactLine, senderName, renderMail, renderResultStub } from "../mailbox/render.ts";
 import { chooseModeHint, hintToSend } from "../policy/mode-hint.ts";
 import type { NextInput } from "../session/ports.ts";
 import { childrenNote } from "./children-note.ts";
-import { authorName } from "./delivery.ts";
 import { deadLetter } from "./mail-states.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
@@ -150,7 +149,7 @@ export function itemOf(look: Look, mail: MailRecord): ItemBody {
   if (mail.kind === "user") {
     return { kind: "user", text: userText(mail), mailId: mail.id, workId: mail.workId, inherited: false };
   }
-  const author = authorName(mail.author);
+  const author = senderName(mail.author);
   return {
     kind: "mail",
     mailId: mail.id,

@@ -19,6 +19,7 @@ import type {
 } from "../protocol/mail.ts";
 import { buildContent } from "../mailbox/content.ts";
 import { mailboxRoom } from "../mailbox/capacity.ts";
+import { senderName } from "../mailbox/render.ts";
 import type { Transaction } from "./transaction.ts";
 import { endWaitsForMail } from "./wait-ends.ts";
 
@@ -110,7 +111,7 @@ export function tellAccepted(tx: Transaction, recipient: AgentRecord, mail: Mail
       seq: mail.seq,
       kind: mail.kind,
       trigger: mail.trigger,
-      author: authorName(mail.author),
+      author: senderName(mail.author),
       bytes: mail.content.bytes,
     },
   );
@@ -149,17 +150,6 @@ export function requireRoom(tx: Transaction, recipient: AgentRecord, messages: n
 
 function providerOf(tx: Transaction, author: MailAuthor): string | null {
   return author.kind === "agent" ? tx.agent(author.threadId).config.provider : null;
-}
-
-export function authorName(author: MailAuthor): string {
-  switch (author.kind) {
-    case "agent":
-      return author.path;
-    case "user":
-      return author.name;
-    case "runtime":
-      return "runtime";
-  }
 }
 
 /** Reserves room for one result in the mailbox that is to get it (MBX-8); refuses the asker when there is none. */

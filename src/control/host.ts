@@ -11,7 +11,7 @@ import type { MailRecord } from "../protocol/mail.ts";
 import type { Json } from "../protocol/json.ts";
 import { addUsage } from "../protocol/usage.ts";
 import { costOf, priceOf, type Prices } from "../policy/budget.ts";
-import { authorName } from "./delivery.ts";
+import { senderName } from "../mailbox/render.ts";
 import { figures } from "./figures.ts";
 import { acknowledgeMail } from "./take-mail.ts";
 import type { Transaction } from "./transaction.ts";
@@ -62,7 +62,7 @@ function hostMessage(tx: Transaction, mail: MailRecord): Json {
   return {
     message_id: mail.id,
     type: mail.kind,
-    from: authorName(mail.author),
+    from: senderName(mail.author),
     ...(mail.workId === null ? {} : { work_id: mail.workId }),
     ...(mail.resultOf === null ? {} : { result_of: mail.resultOf }),
     text: mail.content.text,
@@ -78,7 +78,7 @@ export function unreadNotice(tx: Transaction, agent: AgentRecord): string | null
   const { unread } = tx.store.mailbox(agent.threadId);
   if (unread === 0) return null;
   const senders = [
-    ...new Set(tx.store.unread(agent.threadId, { limit: 50 }).map((mail) => authorName(mail.author))),
+    ...new Set(tx.store.unread(agent.threadId, { limit: 50 }).map((mail) => senderName(mail.author))),
   ];
   const shown = senders.slice(0, 5).join(", ");
   return `[${unread} unread message${unread === 1 ? "" : "s"} from ${shown}${senders.length > 5 ? ", …" : ""}; call wait_agent to read]`;

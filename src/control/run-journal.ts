@@ -8,7 +8,7 @@ import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
-import type { Usage } from "../protocol/usage.ts";
+import { UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import { delay } from "../platform/clock.ts";
 import {
   type Attributes,
@@ -301,16 +301,7 @@ export class RunJournal implements RunPorts {
   }
 
   #usage(usage: StepUsage | null): Usage {
-    if (usage === null) {
-      return {
-        inputTokens: 0,
-        cachedInputTokens: 0,
-        outputTokens: 0,
-        reasoningTokens: 0,
-        cost: 0,
-        complete: false,
-      };
-    }
+    if (usage === null) return UNREPORTED_USAGE;
     const price = priceOf(this.#tree.shared.prices, this.#run.provider, this.#run.model);
     return { ...usage, cost: costOf(usage, price), complete: true };
   }

@@ -7,7 +7,7 @@ import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
-import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import { addUsage, NO_USAGE, UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { admitRate } from "../policy/rates.ts";
@@ -233,11 +233,9 @@ export function requestUnderWay(tx: Transaction, run: RunRecord): boolean {
 /** Says in run, works and agent that the figures lack something (BUD-4). */
 export function markUnreported(tx: Transaction, run: RunRecord): RunRecord {
   const agent = tx.agent(run.threadId);
-  tx.putAgent(agent, { usage: addUsage(agent.usage, UNREPORTED) });
-  return chargeRun(tx, run, UNREPORTED);
+  tx.putAgent(agent, { usage: addUsage(agent.usage, UNREPORTED_USAGE) });
+  return chargeRun(tx, run, UNREPORTED_USAGE);
 }
-
-const UNREPORTED: Usage = { ...NO_USAGE, complete: false };
 
 export function textOf(body: Extract<ItemBody, { kind: "assistant" }>): string {
   return body.parts

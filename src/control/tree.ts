@@ -9,7 +9,7 @@ import type { AgentPath } from "../protocol/agent-path.ts";
 import type { AgentConfig, AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
-import type { Limits } from "../protocol/limits.ts";
+import { ASSUMED_CONTEXT_WINDOW, type Limits } from "../protocol/limits.ts";
 import type { Mailbox } from "../protocol/mail.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ToolHost } from "../protocol/tool.ts";
@@ -175,7 +175,7 @@ export class Tree implements PlanContext {
   }
 
   contextWindow(agent: AgentRecord): number {
-    return agent.config.contextWindow ?? 128_000;
+    return agent.config.contextWindow ?? ASSUMED_CONTEXT_WINDOW;
   }
 
   permitsFree(): number {

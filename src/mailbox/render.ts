@@ -100,7 +100,8 @@ function usageText({ own, subtree }: UsageReport): string {
   return `${totalTokens(own)} tokens, ${totalTokens(subtree)} with all below, ${cost}${partial}`;
 }
 
-function senderName(author: MailAuthor): string {
+/** An author as readers and the log know it. */
+export function senderName(author: MailAuthor): string {
   switch (author.kind) {
     case "agent":
       return author.path;

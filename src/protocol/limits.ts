@@ -4,6 +4,9 @@
  */
 import { z } from "zod";
 
+/** Tokens of a context window that nobody states (lineage C18.11). */
+export const ASSUMED_CONTEXT_WINDOW = 128_000;
+
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const SECOND = 1000;

@@ -25,6 +25,9 @@ export const NO_USAGE: Usage = {
   complete: true,
 };
 
+/** What is known of a request whose provider said nothing. */
+export const UNREPORTED_USAGE: Usage = { ...NO_USAGE, complete: false };
+
 export function addUsage(a: Usage, b: Usage): Usage {
   return {
     inputTokens: a.inputTokens + b.inputTokens,

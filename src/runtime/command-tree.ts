@@ -11,6 +11,7 @@ import { CoppiceError, RejectedError, TransientError } from "../protocol/errors.
 import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { ASSUMED_CONTEXT_WINDOW } from "../protocol/limits.ts";
 import { PROFILES } from "../protocol/profile.ts";
 import { applyCommand, refuseCommand } from "../control/inbox.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
@@ -201,7 +202,7 @@ function withoutOwner(view: StoreView, treeId: TreeId, ids: Ids): PlanContext {
     ids,
     composed: () => true,
     parksWaits: () => true,
-    contextWindow: (agent) => agent.config.contextWindow ?? 128_000,
+    contextWindow: (agent) => agent.config.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
     drainedSeq: () => 0,
     permitsFree: () => 0,
     isStarting: () => false,
