@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
-import { processStart } from "./process-identity.ts";
+import { groupRuns, processStart } from "./process-identity.ts";
 
 export interface ProcessSpec {
   readonly command: string;
@@ -73,14 +73,14 @@ function leaderOf(child: ChildProcess, exited: Promise<ProcessEnd>): ProcessGrou
   };
 }
 
-/** Whether anybody of the group lives. */
+/** Whether anybody of the group lives. Where nobody collects orphans (a container without an init), the dead keep their id. */
 export function groupLives(pgid: number): boolean {
   try {
     process.kill(-pgid, 0);
-    return true;
   } catch {
     return false;
   }
+  return groupRuns(pgid) ?? true;
 }
 
 /** Signals everybody in a group. False when it is not that group any more, or nobody is left. */

@@ -1,5 +1,5 @@
 /** Who this process is, and whether another process of this host is proved dead (REC-6). */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 
 export interface Identity {
@@ -29,6 +29,26 @@ export function processStart(pid: number): string {
   return processFields(pid)[19] ?? "";
 }
 
+/** One that has ended and was not waited for yet still has its id. */
+function hasEnded(state: string | undefined): boolean {
+  return state === "Z" || state === "X";
+}
+
+/** Whether anybody of the group runs as far as this host can tell; `undefined` when it cannot. */
+export function groupRuns(pgid: number): boolean | undefined {
+  let names: string[];
+  try {
+    names = readdirSync("/proc");
+  } catch {
+    return undefined;
+  }
+  return names.some((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    const [state, , group] = processFields(Number(name));
+    return group === String(pgid) && !hasEnded(state);
+  });
+}
+
 let self: Identity | undefined;
 
 export function ownIdentity(): Identity {
@@ -51,8 +71,7 @@ export function provenDead(owner: Identity): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ESRCH";
   }
-  // One that has ended and was not waited for yet still has its id.
-  if (["Z", "X"].includes(processFields(owner.pid)[0] ?? "")) return true;
+  if (hasEnded(processFields(owner.pid)[0])) return true;
   const started = processStart(owner.pid);
   return started !== "" && owner.startedAt !== "" && started !== owner.startedAt;
 }

@@ -114,6 +114,18 @@ describe("a process of an agent", () => {
     await gone(leader.pgid);
   });
 
+  test("REC-4 whoever has ended and is collected by nobody is gone", async () => {
+    // What is left behind becomes the child of a program that never asks for the ends of its children.
+    const script = "setsid sleep 0 & echo $!; exec sleep 1000";
+    const parent = await startGroup({ command: "/bin/sh", args: ["-c", script] });
+    onTestFinished(() => void signalGroup(parent.pgid, parent.startedAt, "SIGKILL"));
+    const says = new Promise((resolve) => parent.stdout.once("data", resolve));
+    parent.letGo();
+    const pid = Number(String(await says));
+    await gone(pid);
+    expect(() => process.kill(pid, 0), "its id is still taken").not.toThrow();
+  });
+
   test("REC-4 an id that is another's by now is left alone", async () => {
     const leader = await startGroup({ command: "/bin/sleep", args: ["1000"] });
     leader.letGo();
