@@ -4,6 +4,8 @@
  * - D1 Trigger-turn mail to an idle agent wakes it; to a running one it joins at a step boundary (MBX-3).
  * - D2 Arrival, the end of waits and the wake are one commit with the mail itself (MBX-6, WAI-4).
  * - D3 A host-driven root gets queue-only mail alone (HDR-1).
+ * - D4 A mailbox is full at its limit, save for the one message that starts the run of an idle agent: without it nobody would
+ *   ever make room (MBX-8).
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
@@ -70,12 +72,13 @@ export function storeContent(
 export function deliver(tx: Transaction, recipient: AgentRecord, letter: Letter): MailRecord {
   requireOpen(recipient);
   const content = letter.content ?? storeContent(tx, letter.text, providerOf(tx, letter.author));
-  if (letter.overLimit !== true) requireRoom(tx, recipient, 1, content.bytes);
   const wakesRoot =
     tx.profile.wakeOnAgentMessages &&
     recipient.parent === null &&
     recipient.currentRun === null &&
     letter.kind !== "user";
+  const trigger = !recipient.hostDriven && (letter.trigger || wakesRoot);
+  if (letter.overLimit !== true) requireRoom(tx, recipient, content.bytes, trigger);
   const mail = tx.store.appendMail({
     id: letter.id ?? tx.id("msg"),
     treeId: tx.treeId,
@@ -84,7 +87,7 @@ export function deliver(tx: Transaction, recipient: AgentRecord, letter: Letter)
     author: letter.author,
     kind: letter.kind,
     authority: letter.authority,
-    trigger: !recipient.hostDriven && (letter.trigger || wakesRoot),
+    trigger,
     steer: letter.steer ?? false,
     nextRun: letter.nextRun ?? false,
     workId: letter.workId ?? null,
@@ -133,17 +136,24 @@ export function requireOpen(agent: AgentRecord): void {
   );
 }
 
-/** @throws RejectedError `MAILBOX_FULL` unless so many messages and bytes still fit beside what is reserved. */
-export function requireRoom(tx: Transaction, recipient: AgentRecord, messages: number, bytes: number): void {
+/** @throws RejectedError `MAILBOX_FULL` unless one more message of so many bytes fits beside what is reserved. */
+function requireRoom(tx: Transaction, recipient: AgentRecord, bytes: number, trigger: boolean): void {
+  const mailbox = tx.store.mailbox(recipient.threadId);
+  const idle = recipient.currentRun === null && !recipient.hostDriven;
   const room = mailboxRoom(
-    tx.store.mailbox(recipient.threadId),
+    mailbox,
     { messages: tx.limits.mailboxMessages, bytes: tx.limits.mailboxBytes },
-    { messages, bytes },
+    { messages: 1, bytes },
+    trigger && idle,
   );
   if (room.fits) return;
+  const asleep = idle && mailbox.triggers === 0 && mailbox.unread > 0;
   throw new RejectedError(
     "MAILBOX_FULL",
-    `the mailbox of ${recipient.path} has no room: ${room.detail}. Wait until it has read, then send again.`,
+    `the mailbox of ${recipient.path} has no room: ${room.detail}. ` +
+      (asleep
+        ? "It is idle and reads when a request starts its next run; the next request is taken all the same."
+        : "Wait until it has read, then send again."),
     { path: recipient.path, ...room.details },
   );
 }
@@ -154,6 +164,6 @@ function providerOf(tx: Transaction, author: MailAuthor): string | null {
 
 /** Reserves room for one result in the mailbox that is to get it (MBX-8); refuses the asker when there is none. */
 export function reserveReply(tx: Transaction, replyTo: AgentRecord): void {
-  requireRoom(tx, replyTo, 1, tx.limits.resultReservationBytes);
+  requireRoom(tx, replyTo, tx.limits.resultReservationBytes, false);
   tx.store.reserveMailbox(replyTo.threadId, 1, tx.limits.resultReservationBytes);
 }

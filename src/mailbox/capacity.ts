@@ -12,14 +12,25 @@ export interface MailboxRoom {
   readonly details: JsonObject;
 }
 
-/** Unread mail and what is reserved for results count alike. */
-export function mailboxRoom(mailbox: Mailbox, limit: MailboxCapacity, wanted: MailboxCapacity): MailboxRoom {
+/**
+ * Unread mail and what is reserved for results count alike.
+ * @param startsRun the message starts the run of an idle agent, which alone would make room: the first such goes in over the
+ * limit, if an empty mailbox would hold it.
+ */
+export function mailboxRoom(
+  mailbox: Mailbox,
+  limit: MailboxCapacity,
+  wanted: MailboxCapacity,
+  startsRun = false,
+): MailboxRoom {
   const used = {
     messages: mailbox.unread + mailbox.reservedMessages,
     bytes: mailbox.unreadBytes + mailbox.reservedBytes,
   };
   return {
-    fits: used.messages + wanted.messages <= limit.messages && used.bytes + wanted.bytes <= limit.bytes,
+    fits:
+      (used.messages + wanted.messages <= limit.messages && used.bytes + wanted.bytes <= limit.bytes) ||
+      (startsRun && mailbox.triggers === 0 && wanted.bytes <= limit.bytes),
     left: {
       messages: Math.max(0, limit.messages - used.messages),
       bytes: Math.max(0, limit.bytes - used.bytes),

@@ -39,7 +39,9 @@ export const limitsSchema = z.strictObject({
     .default(30 * SECOND)
     .describe("grace after a host's last connection closed, with `onHostGone: interrupt`"),
   closeDeadlineMs: count.default(30 * SECOND).describe("deadline of a close before force"),
-  mailboxMessages: size.default(1000).describe("unread messages a mailbox"),
+  mailboxMessages: size
+    .default(1000)
+    .describe("unread messages a mailbox; one more that starts the run of an idle agent"),
   mailboxBytes: size.default(4 * MIB).describe("unread bytes a mailbox"),
   mailInlineBytes: size.default(64 * KIB).describe("payload above which mail becomes an artifact"),
   artifactHeadBytes: size.default(4 * KIB).describe("head of an artifact kept in the mail"),

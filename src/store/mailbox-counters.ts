@@ -65,10 +65,19 @@ export function reserve(counters: Counters, messages: number, bytes: number): Co
   return { ...counters, reservedMessages, reservedBytes };
 }
 
-/** Unread and reserved room together stay within the capacity (MBX-8). */
-export function hasRoom(counters: Counters, capacity: MailboxCapacity, bytes: number): boolean {
+/**
+ * Unread and reserved room together stay within the capacity (MBX-8), save for the one message that starts the run of an
+ * idle agent: nothing else would ever make room.
+ */
+export function hasRoom(
+  counters: Counters,
+  capacity: MailboxCapacity,
+  bytes: number,
+  startsRun: boolean,
+): boolean {
   return (
-    counters.unread + counters.reservedMessages + 1 <= capacity.messages &&
-    counters.unreadBytes + counters.reservedBytes + bytes <= capacity.bytes
+    (counters.unread + counters.reservedMessages + 1 <= capacity.messages &&
+      counters.unreadBytes + counters.reservedBytes + bytes <= capacity.bytes) ||
+    (startsRun && counters.triggers === 0 && bytes <= capacity.bytes)
   );
 }

@@ -231,7 +231,7 @@ export interface Store {
   readonly kind: string;
   /** For messages: the file, or "memory". */
   readonly name: string;
-  /** Durable on return; results in the order of the drafts. Wants no lease. Capacity is the recipient's tree's limit. */
+  /** Durable on return; results in the order of the drafts. Wants no lease. Capacity is the recipient's tree's limit (MBX-8). */
   send(mail: readonly MailDraft[]): Promise<readonly SendResult[]>;
   /** A row for the owner's command inbox. Wants no lease. A known id changes nothing (S6). */
   command(record: CommandRecord): Promise<void>;

@@ -16,7 +16,8 @@ export function sendMail(tx: BackendTx, draft: MailDraft): SendResult {
   if (agent === undefined || tree === undefined || agent.treeId !== draft.treeId) return { kind: "unknown" };
   if (agent.state !== "open") return duplicateOf(tx, draft) ?? { kind: "closed" };
   const capacity = { messages: tree.limits.mailboxMessages, bytes: tree.limits.mailboxBytes };
-  if (!hasRoom(tx.counters(draft.recipient), capacity, draft.content.bytes)) {
+  const startsRun = draft.trigger && !agent.hostDriven && agent.currentRun === null;
+  if (!hasRoom(tx.counters(draft.recipient), capacity, draft.content.bytes, startsRun)) {
     return duplicateOf(tx, draft) ?? { kind: "full", mailbox: tx.mailbox(draft.recipient), capacity };
   }
   const mail = tx.insertMail(draft, true);

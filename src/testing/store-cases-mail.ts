@@ -1,6 +1,6 @@
 /** What a store guarantees about mail: durable, in order, once, bounded, readable around what is broken. */
 import assert from "node:assert/strict";
-import type { MailRecord } from "../protocol/mail.ts";
+import type { MailDraft, MailRecord } from "../protocol/mail.ts";
 import { sampleAgent, sampleId } from "./store-records.ts";
 import { claimTree, openTree, type World } from "./store-harness.ts";
 
@@ -131,6 +131,34 @@ export const mailCases = {
     await store.commit(lease, (tx) => tx.appendMail(world.mail(6)));
     assert.equal((await store.read((view) => view.mailbox(worker))).unread, 4);
   },
+
+  "takes one message over the limits that starts a run of an idle agent, which an empty mailbox would hold":
+    async (world) => {
+      const { store, lease, worker } = world;
+      await setLimits(world, 2, 30);
+      const trigger = true;
+      const kinds = async (...drafts: readonly MailDraft[]) =>
+        (await world.send(...drafts)).map(({ kind }) => kind);
+      const fills = [world.mail(1, { text: "x".repeat(15) }), world.mail(2, { text: "x".repeat(15) })];
+      assert.deepEqual(await kinds(...fills), ["accepted", "accepted"]);
+      const starter = world.mail(3, { trigger, text: "x".repeat(30) });
+      const others = [world.mail(4), world.mail(5, { trigger, text: "x".repeat(31) })];
+      assert.deepEqual(await kinds(...others, starter, world.mail(6, { trigger }), starter), [
+        "full",
+        "full",
+        "accepted",
+        "full",
+        "duplicate",
+      ]);
+      // Once a run has taken it, whoever runs makes room by itself.
+      await changed(world, starter.id, { state: "delivered" });
+      assert.deepEqual(await kinds(starter), ["duplicate"]);
+      await store.commit(lease, (tx) =>
+        tx.putAgent({ ...tx.agent(worker)!, currentRun: sampleId("run", 1) }),
+      );
+      assert.deepEqual(await kinds(world.mail(6, { trigger })), ["full"]);
+      assert.equal((await store.read((view) => view.mailbox(worker))).unread, 2);
+    },
 
   "keeps reserved room free": async (world) => {
     const { store, lease, worker } = world;

@@ -99,7 +99,7 @@ describe.each(STORES)("errors of the store on %s", (store) => {
     await expect(h.tree.root.tell("three")).rejects.toMatchObject({
       code: "MAILBOX_FULL",
       retryable: true,
-      message: expect.stringContaining("Wait until it has read"),
+      message: expect.stringContaining("It is idle and reads when a request starts its next run"),
       details: { path: "/root" },
     });
     expect((await h.tree.root.summary()).unread).toBe(2);
