@@ -42,6 +42,7 @@ const BY_CODE: Partial<Record<ErrorCode, ExitCode>> = {
   AGENT_CLOSED: EXIT.notFound,
   NOT_OWNER: EXIT.notFound,
   FENCED: EXIT.notFound,
+  REQUEST_NOT_RESUMABLE: EXIT.notFound,
   AGENT_LIMIT_REACHED: EXIT.limit,
   QUEUE_FULL: EXIT.limit,
   MAILBOX_FULL: EXIT.limit,

@@ -2,12 +2,13 @@
  * A tree as a process sees it that does not own it (REC-2): everything is read from the store, nothing is changed, and what
  * only the owner's memory knows (residency, positions in the queue) is not told.
  */
-import { ROOT_PATH } from "../protocol/agent-path.ts";
+import { type AgentPath, ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
-import type { TreeId } from "../protocol/ids.ts";
+import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
+import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentSummary, ListRequest, OwedWork } from "../control/listing.ts";
 import { listAgents, NOT_LIVE, owed, owes } from "../control/listing.ts";
@@ -24,6 +25,11 @@ export interface Owner {
   readonly pid: number;
   readonly host: string;
   readonly expiresAt: number;
+}
+
+/** A question or an approval, and the agent that waits for its answer. */
+export interface AskedRequest extends RuntimeRequestRecord {
+  readonly path: AgentPath;
 }
 
 /** How many rows a page has that names none. */
@@ -73,6 +79,17 @@ export class TreeReader {
         return codexStatus(view, agent, { resident: () => true, ran: () => agent.runs > 0 });
       }),
     );
+  }
+
+  /** Questions and approvals that wait for an answer, of all agents or of one (WAI-2). */
+  requests(of?: ThreadId): Promise<readonly AskedRequest[]> {
+    return this.#store.read((view) => {
+      const askers = of === undefined ? view.openRuns(this.id).map((run) => run.threadId) : [of];
+      return askers.flatMap((asker) => {
+        const { path } = view.agent(asker)!;
+        return view.openRequestsOf(asker).map((request) => ({ ...request, path }));
+      });
+    });
   }
 
   works(page: Partial<PageRequest> = {}): Promise<Page<WorkRecord>> {

@@ -19,7 +19,7 @@ import { demoRuntime, MODEL, requireRunnable } from "../run-tree.ts";
 import { createShow, type Show } from "../screen/show.ts";
 import { demoPlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
-import { paceOption } from "./agent.ts";
+import { paceOption } from "./commanding.ts";
 import { watchDemo } from "./demo-elsewhere.ts";
 import { printEnd, printStart } from "./demo-report.ts";
 import { type StoreOptions, withStore } from "./options.ts";

@@ -1,9 +1,10 @@
 /** `coppice tree`: the agents of a tree, once or, with `--watch`, as they change. */
 import { type Command, Option } from "commander";
 import { delay, systemClock } from "../../platform/clock.ts";
-import type { AgentSummary, Owner, TreeReader } from "../../runtime/tree-reader.ts";
+import type { AgentSummary, AskedRequest, Owner, TreeReader } from "../../runtime/tree-reader.ts";
 import { badUse } from "../failure.ts";
 import { LiveBlock } from "../screen/live.ts";
+import { requestLines } from "../screen/request-lines.ts";
 import { treeLines } from "../screen/tree-lines.ts";
 import { counted, statusWord } from "../screen/words.ts";
 import { clean, clip, type Terminal } from "../terminal.ts";
@@ -39,6 +40,7 @@ interface Shown {
   readonly owner: Owner | null;
   readonly agents: readonly AgentSummary[];
   readonly words: ReadonlyMap<string, string> | null;
+  readonly requests: readonly AskedRequest[];
 }
 
 async function look(tree: TreeReader, options: Options): Promise<Shown> {
@@ -49,16 +51,13 @@ async function look(tree: TreeReader, options: Options): Promise<Shown> {
     after = page.next;
     if (after === null) break;
   }
-  const [record, owner] = await Promise.all([tree.record(), tree.owner()]);
-  if (options.profile !== "codex") {
-    return { title: record.title, owner, agents, words: owner === null ? withoutOwner(agents) : null };
-  }
+  const [record, owner, requests] = await Promise.all([tree.record(), tree.owner(), tree.requests()]);
+  const shown = { title: record.title, owner, agents, requests };
+  if (options.profile !== "codex") return { ...shown, words: owner === null ? withoutOwner(agents) : null };
   const statuses = await tree.codexStatuses(agents.map((agent) => agent.path));
   const words = statuses.map((status) => (typeof status === "string" ? status : Object.keys(status)[0]!));
   return {
-    title: record.title,
-    owner,
-    agents,
+    ...shown,
     words: new Map(agents.map(({ path }, at) => [path, words[at]!])),
   };
 }
@@ -108,7 +107,11 @@ async function watch(terminal: Terminal, tree: TreeReader, options: Options): Pr
   }
 }
 
-function lines(terminal: Terminal, tree: TreeReader, { title, owner, agents, words }: Shown): string[] {
+function lines(
+  terminal: Terminal,
+  tree: TreeReader,
+  { title, owner, agents, words, requests }: Shown,
+): string[] {
   const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
   const head = `${clean(title ?? "tree")} · ${counted(agents.length, "agent")} · ${who}`;
   return [
@@ -120,10 +123,11 @@ function lines(terminal: Terminal, tree: TreeReader, { title, owner, agents, wor
       live: false,
       ...(words === null ? {} : { words }),
     }),
+    ...requestLines(terminal, requests),
   ];
 }
 
-function asJson(tree: TreeReader, { title, owner, agents, words }: Shown) {
+function asJson(tree: TreeReader, { title, owner, agents, words, requests }: Shown) {
   return {
     tree: tree.id,
     title,
@@ -132,5 +136,6 @@ function asJson(tree: TreeReader, { title, owner, agents, words }: Shown) {
       ...agent,
       state: words?.get(agent.path) ?? statusWord(agent.status),
     })),
+    requests,
   };
 }

@@ -1,5 +1,6 @@
 /** `coppice why`: why an agent does what it does, or does not. */
 import type { Command } from "commander";
+import { answerCommand } from "../screen/request-lines.ts";
 import { clean, type Terminal, wrap } from "../terminal.ts";
 import { reading, type TreeOptions, withTree } from "./options.ts";
 
@@ -12,8 +13,9 @@ export function addWhy(program: Command, terminal: Terminal): void {
     .action(async (agent: string, options: TreeOptions) => {
       await reading(options, agent, async (tree) => {
         const explanation = await tree.why(agent);
+        const requests = await tree.requests((await tree.agent(agent)).threadId);
         if (options.json === true) {
-          terminal.json(explanation);
+          terminal.json({ ...explanation, requests });
           return;
         }
         terminal.line(
@@ -22,6 +24,7 @@ export function addWhy(program: Command, terminal: Terminal): void {
         for (const reason of explanation.reasons) {
           for (const line of wrap(`- ${clean(reason)}`, terminal.columns, "  ")) terminal.line(line);
         }
+        for (const request of requests) terminal.line(`Answer: ${answerCommand(request, requests)}`);
       });
     });
 }

@@ -1,0 +1,101 @@
+/**
+ * `coppice agent answer`: answers a question or an approval that an agent waits for, by the owner of the tree or, without
+ * one, in the store, where whoever runs the tree finds it (WAI-2, REC-2).
+ */
+import type { Command } from "commander";
+import type { AgentRecord } from "../../protocol/agent.ts";
+import type { RequestId } from "../../protocol/ids.ts";
+import type { AskedRequest, TreeReader } from "../../runtime/tree-reader.ts";
+import type { Store } from "../../store/port.ts";
+import { badUse, CommandError, EXIT } from "../failure.ts";
+import { opening } from "../screen/words.ts";
+import type { Terminal } from "../terminal.ts";
+import { act, commanding, messageOf, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
+import { withTree } from "./options.ts";
+
+interface Options extends RunOptions {
+  readonly text?: string;
+  readonly approve?: boolean;
+  readonly deny?: boolean;
+}
+
+/** What an agent reads that asked for an approval. */
+const APPROVED = "approved";
+const DENIED = "denied";
+
+export function addAnswer(agent: Command, terminal: Terminal): void {
+  withRun(withTree(agent.command("answer")))
+    .description("answer a question or an approval that an agent waits for; `tree` and `why` list them")
+    .argument("<agent>", "path or id of the agent")
+    .argument("[request]", "id of the question; may be left out while the agent has one only")
+    .option("--text <answer>", "the answer; `-` reads standard input")
+    .option("--approve", "answer an approval with yes")
+    .option("--deny", "answer an approval with no")
+    .action(async (target: string, named: string | undefined, options: Options) => {
+      checkAnswer(options);
+      const text = options.text === undefined ? null : await messageOf(options.text);
+      await commanding(options, target, async (store, tree, record) => {
+        const request = await requestOf(store, tree, record, named);
+        if (text === null && request.kind === "question") {
+          throw badUse(`${request.id} is a question (${opening(request.text)}); answer it with --text "…".`);
+        }
+        const answer = text ?? (options.approve === true ? APPROVED : DENIED);
+        const receipt = await act(terminal, store, tree, "answer", { request: request.id, answer });
+        const said = `${record.path} has the answer to its ${request.kind} ${request.id}`;
+        tell(terminal, options, receipt, {
+          owner: `${said}, and goes on.`,
+          here:
+            options.run === true
+              ? `${said}, and the tree is run here.`
+              : `${said}. No process runs the tree: the agent goes on when one does, such as with --run.`,
+        });
+        if (options.run === true) await runHere(terminal, store, tree, options, receipt);
+      });
+    });
+}
+
+function checkAnswer({ text, approve, deny }: Options): void {
+  const given = [text !== undefined, approve === true, deny === true].filter(Boolean).length;
+  if (given === 1) return;
+  const fault = given === 0 ? "the answer is missing" : "these are several answers";
+  throw badUse(`${fault}; give one of --text "…", --approve and --deny.`);
+}
+
+/** @throws CommandError for a request that is not this agent's, or is answered no more; badUse when several could be meant. */
+async function requestOf(
+  store: Store,
+  tree: TreeReader,
+  agent: AgentRecord,
+  named: string | undefined,
+): Promise<AskedRequest> {
+  const pending = await tree.requests(agent.threadId);
+  const listed = pending.map((one) => `${one.id} (${one.kind}: ${opening(one.text)})`).join(", ");
+  const others = pending.length === 0 ? `${agent.path} asks nothing now` : `${agent.path} asks ${listed}`;
+  if (named === undefined) {
+    if (pending.length === 1) return pending[0]!;
+    if (pending.length > 1) throw badUse(`${others}; name one of them after the agent.`);
+    throw notAsked(`${others}; see what is asked in the tree with: npx coppice tree`);
+  }
+  if (!isRequestId(named)) {
+    throw badUse(`\`${named}\` is not the id of a question; it looks like req_…. ${others}.`);
+  }
+  const found = pending.find(({ id }) => id === named);
+  if (found !== undefined) return found;
+  const record = await store.read((view) => view.request(named));
+  const fault =
+    record === undefined
+      ? `no request ${named} is in ${store.name}`
+      : record.threadId === agent.threadId
+        ? `${named} is ${record.status} already; nothing was answered`
+        : `${named} is asked by another agent`;
+  throw notAsked(`${fault}; ${others}. See what is asked in the tree with: npx coppice tree`);
+}
+
+/** Providers mint them, so no more than the prefix is known. */
+function isRequestId(value: string): value is RequestId {
+  return value.startsWith("req_");
+}
+
+function notAsked(message: string): CommandError {
+  return new CommandError(EXIT.notFound, "REQUEST_NOT_RESUMABLE", message);
+}

@@ -1,0 +1,94 @@
+/**
+ * What the commands to one agent share: the store opened for writing, the command carried out by the owner or here, and
+ * `--run`, which runs the tree until nothing is left to do.
+ */
+import { text as readAll } from "node:stream/consumers";
+import { type Command, Option } from "commander";
+import type { AgentRecord } from "../../protocol/agent.ts";
+import type { CommandVerb } from "../../protocol/command.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { type CommandReceipt, commandTree } from "../../runtime/command-tree.ts";
+import type { TreeReader } from "../../runtime/tree-reader.ts";
+import type { Store } from "../../store/port.ts";
+import { badUse } from "../failure.ts";
+import { findTree } from "../find-tree.ts";
+import { DEFAULT_PACE_MS, requireRunnable } from "../run-tree.ts";
+import { openForWriting, storePlace } from "../store-place.ts";
+import type { Terminal } from "../terminal.ts";
+import { type StoreOptions, type TreeOptions, wholeNumber } from "./options.ts";
+import { runUntilIdle } from "./run-until-idle.ts";
+
+export interface RunOptions extends TreeOptions {
+  readonly run?: boolean;
+  readonly pace: number;
+}
+
+export function withRun(command: Command): Command {
+  return command
+    .option("--run", "when no process runs the tree: run it here until nothing is left to do")
+    .addOption(paceOption().hideHelp());
+}
+
+export function paceOption(): Option {
+  return new Option("--pace <ms>", "how long a response of the scripted model takes")
+    .argParser(wholeNumber(0, 60_000))
+    .default(DEFAULT_PACE_MS);
+}
+
+export async function commanding(
+  options: TreeOptions & { readonly run?: boolean },
+  target: string,
+  use: (store: Store, tree: TreeReader, agent: AgentRecord) => Promise<void>,
+): Promise<void> {
+  const store = await openForWriting(storePlace(options.store));
+  try {
+    const tree = await findTree(store, options.tree, target);
+    // Said before anything is stored: a wrong name, and a tree that cannot run here, are faults of the caller.
+    const agent = await tree.agent(target);
+    if (options.run === true && (await tree.owner()) === null) await requireRunnable(store, tree);
+    await use(store, tree, agent);
+  } finally {
+    await store.close();
+  }
+}
+
+export function act(terminal: Terminal, store: Store, tree: TreeReader, verb: CommandVerb, args: JsonObject) {
+  return commandTree(store, tree.id, verb, args, { signal: terminal.signal });
+}
+
+export function tell(
+  terminal: Terminal,
+  options: StoreOptions,
+  receipt: CommandReceipt,
+  words: { readonly owner: string; readonly here: string },
+): void {
+  if (options.json === true) terminal.json({ applied_by: receipt.appliedBy, ...receipt.answer });
+  else terminal.line(receipt.appliedBy === "owner" ? words.owner : words.here);
+}
+
+/** False when another process runs the tree: it does what there is to do. */
+export async function runHere(
+  terminal: Terminal,
+  store: Store,
+  tree: TreeReader,
+  options: RunOptions,
+  receipt: CommandReceipt,
+): Promise<boolean> {
+  if (receipt.appliedBy === "owner") {
+    terminal.note(
+      "A process runs the tree already, and does it there; to see the result: npx coppice agent wait",
+    );
+    return false;
+  }
+  await runUntilIdle(terminal, store, tree, { pace: options.pace, json: options.json === true });
+  return true;
+}
+
+export async function messageOf(argument: string | undefined): Promise<string> {
+  if (argument === undefined && process.stdin.isTTY === true) {
+    throw badUse("the message is missing; give it as the last argument, or on standard input.");
+  }
+  const message = argument === undefined || argument === "-" ? await readAll(process.stdin) : argument;
+  if (message.trim() === "") throw badUse("the message is blank; say something.");
+  return message;
+}
