@@ -7,11 +7,12 @@ export function newAgent(
     AgentRecord,
     "threadId" | "treeId" | "path" | "parent" | "depth" | "config" | "tokenDigest" | "createdAt" | "createdBy"
   > &
-    Partial<Pick<AgentRecord, "hostDriven" | "bornInRun">>,
+    Partial<Pick<AgentRecord, "thread" | "hostDriven" | "bornInRun">>,
 ): AgentRecord {
   return {
     state: "open",
     revision: 1,
+    thread: null,
     hostDriven: false,
     bornInRun: null,
     currentRun: null,

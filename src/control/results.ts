@@ -6,7 +6,7 @@ import { isWithin, ROOT_PATH, parentPath, type AgentPath } from "../protocol/age
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
 import { textlessResult } from "../lineage/salvage.ts";
-import { readyHandoff, resolvePortable, resultTransfer } from "../lineage/transfer.ts";
+import { readyHandoff, resolvePortable, resultTransfer, wholePoint } from "../lineage/transfer.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { boundToReservation } from "../mailbox/content.ts";
 import { resultRoom } from "../mailbox/capacity.ts";
@@ -97,7 +97,7 @@ function putResultTransfer(
     workId: work.id,
     source: executor.threadId,
     target: target.threadId,
-    sourcePoint: { threadId: executor.threadId, runId, items: executor.items, cut: "inclusive" },
+    sourcePoint: wholePoint(executor.threadId, { items: executor.items, ordinal: executor.runs, runId }),
     sourceProvider: executor.config.provider,
     targetProvider: target.config.provider,
     at: tx.now,
@@ -111,7 +111,7 @@ function putResultTransfer(
     redact: tx.context.redact,
     at: tx.now,
   });
-  const transfer = resolvePortable(pending, handoff.id, tx.now);
+  const transfer = resolvePortable(pending, handoff, tx.now);
   tx.store.putTransfer(transfer);
   tx.store.putHandoff(handoff);
   tx.emit(

@@ -10,7 +10,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { Wake, WorkRecord } from "../protocol/work.ts";
 import { type ForkTurns, parseForkTurns, projectHistory } from "../lineage/project-history.ts";
-import { readyHandoff, resolvePortable, spawnTransfer } from "../lineage/transfer.ts";
+import { readyHandoff, resolvePortable, spawnTransfer, wholePoint } from "../lineage/transfer.ts";
 import { admitRate } from "../policy/rates.ts";
 import { actingAs, type Acting } from "./caller.ts";
 import { requireQueueRoom, requireSpawnLimits } from "./limits.ts";
@@ -114,12 +114,11 @@ function inheritHistory(
     workId: work.id,
     source: parent.threadId,
     target: child.threadId,
-    sourcePoint: {
-      threadId: parent.threadId,
-      runId: acting.run?.id ?? null,
+    sourcePoint: wholePoint(parent.threadId, {
       items: parent.items,
-      cut: "inclusive",
-    },
+      ordinal: parent.runs,
+      runId: acting.run?.id ?? null,
+    }),
     sourceProvider: parent.config.provider,
     targetProvider: child.config.provider,
     at: tx.now,
@@ -138,7 +137,7 @@ function inheritHistory(
       at: tx.now,
     });
     tx.store.putHandoff(handoff);
-    transfer = resolvePortable(pending, handoff.id, tx.now);
+    transfer = resolvePortable(pending, handoff, tx.now);
   }
   tx.store.putTransfer(transfer);
   tx.emit(

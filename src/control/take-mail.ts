@@ -6,7 +6,7 @@ import type { MailId, RunId } from "../protocol/ids.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { WorkRecord } from "../protocol/work.ts";
-import { consume, deliverHandoff } from "../lineage/transfer.ts";
+import { consume, deliverHandoff, handoffOf } from "../lineage/transfer.ts";
 import { markDelivered } from "./mail-states.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { resultDelivered, serveWork, worksAskedBy } from "./works.ts";
@@ -55,8 +55,8 @@ function consumeTransfer(
   if (transfer === undefined || transfer.status === "consumed") return;
   const moved = consume(transfer, runId === null ? { hostDriven: true } : { runId }, tx.now);
   tx.store.putTransfer(moved);
-  const handoffId = transfer.resolution?.contextHandoffId;
-  const handoff = handoffId === undefined ? undefined : tx.store.handoff(handoffId);
+  const handoffId = handoffOf(transfer);
+  const handoff = handoffId === null ? undefined : tx.store.handoff(handoffId);
   if (handoff !== undefined) tx.store.putHandoff(deliverHandoff(handoff, runId, tx.now));
   tx.emit(
     "transfer.moved",

@@ -12,7 +12,7 @@ import { sha256 } from "../platform/digest.ts";
 import type { Redact } from "../platform/redact.ts";
 import { byteLength } from "../platform/text.ts";
 import { InvariantError } from "../protocol/errors.ts";
-import type { HandoffId, RunId, ThreadId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { HandoffId, IntentId, RunId, ThreadId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
 import type {
   ContextSourcePoint,
   HandoffRecord,
@@ -20,6 +20,8 @@ import type {
   TransferStatus,
 } from "../protocol/transfer.ts";
 import type { WorkEnding } from "../protocol/work.ts";
+import type { NativeRef } from "../protocol/provider-thread.ts";
+import type { ForkStrategy } from "../protocol/thread.ts";
 import type { ForkTurns } from "./project-history.ts";
 
 /** Where each status may go. What has no row is final. */
@@ -35,7 +37,6 @@ const NOTHING_CARRIED = "none";
 interface TransferInput {
   readonly id: TransferId;
   readonly treeId: TreeId;
-  readonly workId: WorkId;
   readonly source: ThreadId;
   readonly target: ThreadId;
   readonly sourcePoint: ContextSourcePoint;
@@ -47,6 +48,7 @@ interface TransferInput {
 /** From the parent to its new child, `pending`. Without `carries` it is consumed with no handoff (C8.3). */
 export function spawnTransfer(
   input: TransferInput & {
+    readonly workId: WorkId;
     readonly turns: ForkTurns;
     readonly carries: boolean;
     readonly createdBy: TransferRecord["createdBy"];
@@ -54,6 +56,8 @@ export function spawnTransfer(
 ): TransferRecord {
   return begin(input, {
     type: "subagent_spawn",
+    workId: input.workId,
+    basePoint: null,
     requestedStrategy: input.carries ? "portable_context" : NOTHING_CARRIED,
     note: String(input.turns),
     createdBy: input.createdBy,
@@ -61,28 +65,94 @@ export function spawnTransfer(
 }
 
 /** From the executor to whoever is owed the result, `pending` (C8.6). It always carries text. */
-export function resultTransfer(input: TransferInput & { readonly ending: WorkEnding }): TransferRecord {
+export function resultTransfer(
+  input: TransferInput & { readonly workId: WorkId; readonly ending: WorkEnding },
+): TransferRecord {
   return begin(input, {
     type: "subagent_result",
+    workId: input.workId,
+    basePoint: null,
     requestedStrategy: "portable_context",
     note: input.ending,
     createdBy: "system",
   });
 }
 
+/** From a source point to a new thread, `pending`; its first dispatch decides how (C5.4, C5.17). */
+export function forkTransfer(
+  input: TransferInput & {
+    readonly strategy: ForkStrategy;
+    readonly sourceOutcome: TransferRecord["sourceOutcome"];
+    /** False for a cut before the first message: there is nothing to carry (C5.10). */
+    readonly carries: boolean;
+    readonly createdBy: TransferRecord["createdBy"];
+  },
+): TransferRecord {
+  return {
+    ...begin(input, {
+      type: "fork",
+      workId: null,
+      basePoint: null,
+      requestedStrategy: input.carries ? input.strategy : NOTHING_CARRIED,
+      note: "",
+      createdBy: input.createdBy,
+    }),
+    sourceOutcome: input.sourceOutcome,
+  };
+}
+
+/** From a fork back into its parent: what lies between the point of the fork and the source point (C7.2). */
+export function mergeBackTransfer(
+  input: TransferInput & {
+    readonly basePoint: ContextSourcePoint;
+    readonly createdBy: TransferRecord["createdBy"];
+  },
+): TransferRecord {
+  return begin(input, {
+    type: "merge_back",
+    workId: null,
+    basePoint: input.basePoint,
+    requestedStrategy: "delta_context",
+    note: "",
+    createdBy: input.createdBy,
+  });
+}
+
+/** Within one thread, to the provider that runs next: since `basePoint`, or everything (C4.12). */
+export function providerHandoffTransfer(
+  input: Omit<TransferInput, "target"> & {
+    readonly basePoint: ContextSourcePoint | null;
+    readonly staleness: TransferRecord["staleness"];
+    readonly createdBy: TransferRecord["createdBy"];
+  },
+): TransferRecord {
+  return {
+    ...begin(
+      { ...input, target: input.source },
+      {
+        type: "provider_handoff",
+        workId: null,
+        basePoint: input.basePoint,
+        requestedStrategy: input.basePoint === null ? "portable_context" : "delta_context",
+        note: "",
+        createdBy: input.createdBy,
+      },
+    ),
+    staleness: input.staleness,
+  };
+}
+
 function begin(
   input: TransferInput,
-  kind: Pick<TransferRecord, "type" | "requestedStrategy" | "note" | "createdBy">,
+  kind: Pick<TransferRecord, "type" | "workId" | "basePoint" | "requestedStrategy" | "note" | "createdBy">,
 ): TransferRecord {
   const lasting = {
     id: input.id,
     treeId: input.treeId,
     ...kind,
-    workId: input.workId,
     sourceThreadId: input.source,
     targetThreadId: input.target,
     sourcePoint: input.sourcePoint,
-    basePoint: null,
     sourceProvider: input.sourceProvider,
     targetProvider: input.targetProvider,
     createdAt: input.at,
@@ -92,6 +162,11 @@ function begin(
     targetRunId: null,
     status: "pending",
     resolution: null,
+    sourceOutcome: null,
+    staleness: [],
+    intent: null,
+    staleBase: false,
+    supersededBy: null,
     error: null,
     updatedAt: input.at,
     consumedAt: null,
@@ -100,11 +175,36 @@ function begin(
 }
 
 /** Names the handoff that holds what is carried. */
-export function resolvePortable(record: TransferRecord, handoff: HandoffId, at: number): TransferRecord {
+export function resolvePortable(
+  record: TransferRecord,
+  handoff: Pick<HandoffRecord, "id" | "kind">,
+  at: number,
+): TransferRecord {
   if (record.requestedStrategy === NOTHING_CARRIED) throw illegal(record, "resolved_portable");
   return move(record, "resolved_portable", at, {
-    resolution: { strategy: "portable_context", contextHandoffId: handoff },
+    intent: null,
+    resolution: { strategy: handoff.kind, contextHandoffId: handoff.id },
   });
+}
+
+/** The provider has forked its own conversation. */
+export function resolveNative(record: TransferRecord, ref: NativeRef, at: number): TransferRecord {
+  if (record.requestedStrategy === NOTHING_CARRIED) throw illegal(record, "resolved_native");
+  return move(record, "resolved_native", at, {
+    intent: null,
+    resolution: { strategy: "native_fork", providerThreadRef: ref },
+  });
+}
+
+/** Written before the provider is asked to fork, so that a crash leaves a trace (C5.19). */
+export function intendNative(record: TransferRecord, id: IntentId, at: number): TransferRecord {
+  if (record.status !== "pending") throw illegal(record, "resolved_native");
+  return { ...record, intent: { id, at }, updatedAt: at };
+}
+
+/** The handoff that a portable resolution names. */
+export function handoffOf({ resolution }: Pick<TransferRecord, "resolution">): HandoffId | null {
+  return resolution === null || resolution.strategy === "native_fork" ? null : resolution.contextHandoffId;
 }
 
 /**
@@ -126,19 +226,48 @@ export function fail(record: TransferRecord, error: string, at: number): Transfe
   return move(record, "failed", at, { error });
 }
 
-export function supersede(record: TransferRecord, at: number): TransferRecord {
-  return move(record, "superseded", at, {});
+export function supersede(record: TransferRecord, at: number, by: TransferId | null = null): TransferRecord {
+  return move(record, "superseded", at, { supersededBy: by, intent: null });
 }
 
 function move(
   record: TransferRecord,
   to: TransferStatus,
   at: number,
-  changes: Partial<Pick<TransferRecord, "resolution" | "consumedAt" | "targetRunId" | "error">>,
+  changes: Partial<
+    Pick<TransferRecord, "resolution" | "consumedAt" | "targetRunId" | "error" | "intent" | "supersededBy">
+  >,
 ): TransferRecord {
   if (MOVES[record.status]?.includes(to) !== true) throw illegal(record, to);
   return { ...record, ...changes, status: to, updatedAt: at };
 }
+
+/** What a handoff says of itself beside its text. */
+export type HandoffAbout = Pick<
+  HandoffRecord,
+  | "kind"
+  | "strategy"
+  | "fromProviderThreadIds"
+  | "toProviderThreadId"
+  | "coveredRuns"
+  | "coveredRunOrdinals"
+  | "payload"
+  | "budget"
+  | "createdByProvider"
+>;
+
+/** Of a text that is carried as it is: a subagent's history or result. */
+const WHOLE_TEXT: HandoffAbout = {
+  kind: "portable_context",
+  strategy: "full_thread_summary",
+  fromProviderThreadIds: [],
+  toProviderThreadId: null,
+  coveredRuns: [],
+  coveredRunOrdinals: null,
+  payload: { sections: [], items: 0, omittedItemIds: [], checkpointRef: null, snapshotRef: null },
+  budget: { limit: 0, used: 0, unit: "bytes" },
+  createdByProvider: null,
+};
 
 /** The text of a transfer, redacted and ready; it never changes afterwards. */
 export function readyHandoff(input: {
@@ -148,6 +277,7 @@ export function readyHandoff(input: {
   readonly coveredRanges: HandoffRecord["coveredRanges"];
   readonly redact: Redact;
   readonly at: number;
+  readonly about?: Partial<HandoffAbout>;
 }): HandoffRecord {
   const summaryText = input.redact(input.text);
   const lasting = {
@@ -155,7 +285,8 @@ export function readyHandoff(input: {
     transferId: input.transfer.id,
     treeId: input.transfer.treeId,
     threadId: input.transfer.targetThreadId,
-    kind: "portable_context",
+    ...WHOLE_TEXT,
+    ...input.about,
     summaryText,
     coveredRanges: input.coveredRanges,
     bytes: byteLength(summaryText),
@@ -165,7 +296,9 @@ export function readyHandoff(input: {
     ...lasting,
     targetRunId: null,
     status: "ready",
+    supersededBy: null,
     deliveredAt: null,
+    updatedAt: input.at,
     digest: sha256(canonicalJson(lasting)),
   };
 }
@@ -173,13 +306,35 @@ export function readyHandoff(input: {
 /** Its text was in an accepted request, once. */
 export function deliverHandoff(record: HandoffRecord, runId: RunId | null, at: number): HandoffRecord {
   if (record.status !== "ready" || record.deliveredAt !== null) throw illegal(record, "delivered");
-  return { ...record, targetRunId: runId, deliveredAt: at };
+  return { ...record, targetRunId: runId, deliveredAt: at, updatedAt: at };
 }
 
 /** Replaced, or its run was rolled back; its text stays as it was. */
-export function supersedeHandoff(record: HandoffRecord): HandoffRecord {
+export function supersedeHandoff(
+  record: HandoffRecord,
+  at: number,
+  by: HandoffId | null = null,
+): HandoffRecord {
   if (record.status !== "ready") throw illegal(record, "superseded");
-  return { ...record, status: "superseded" };
+  return { ...record, status: "superseded", supersededBy: by, updatedAt: at };
+}
+
+/** The head of a thread or of one of its runs, whole. */
+export function wholePoint(
+  threadId: ThreadId,
+  at: { readonly items: number; readonly ordinal: number; readonly runId?: RunId | null },
+): ContextSourcePoint {
+  return {
+    threadId,
+    runId: at.runId ?? null,
+    checkpointId: null,
+    ordinal: at.ordinal,
+    items: at.items,
+    turnItemId: null,
+    providerThreadRef: null,
+    providerTurnRef: null,
+    cut: "inclusive",
+  };
 }
 
 function illegal(record: TransferRecord | HandoffRecord, to: string): InvariantError {

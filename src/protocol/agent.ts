@@ -4,6 +4,7 @@ import type { RunId, ThreadId, TreeId } from "./ids.ts";
 import type { Budgets, Limits } from "./limits.ts";
 import type { ProfileName } from "./profile.ts";
 import type { RunReason, RunStatus } from "./run.ts";
+import type { ThreadFacts } from "./thread.ts";
 import type { Usage } from "./usage.ts";
 
 export const EFFECTS = ["read", "write", "execute", "network"] as const;
@@ -60,6 +61,8 @@ export interface AgentRecord {
   /** Grows by one with each write of this record (lineage C1.1). */
   readonly revision: number;
   readonly config: AgentConfig;
+  /** Its life as a thread; null in records from before threads (lineage C17.6). */
+  readonly thread: ThreadFacts | null;
   /** The root's loop belongs to somebody else (HDR). */
   readonly hostDriven: boolean;
   /** SHA-256 of the agent's token (SEC-1). */

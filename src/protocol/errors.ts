@@ -79,6 +79,95 @@ export const ERROR_TABLE = {
   MODEL_UNSUPPORTED: rejected(
     "The model does not implement specification v4 of the AI SDK; update its package.",
   ),
+  THREAD_NOT_FOUND: rejected(
+    "No thread has this id in this store; list the threads and use an id from there.",
+  ),
+  THREAD_EXISTS: rejected("A thread with this id is there already; continue it, or leave the id out."),
+  THREAD_STORE_CORRUPT: rejected(
+    "A record of a thread cannot be read; nothing was changed. Restore the store from a copy.",
+  ),
+  THREAD_REVISION_CONFLICT: later(
+    "The thread was changed since it was looked at; read it again, then ask again.",
+  ),
+  THREAD_INVARIANT_VIOLATION: rejected(
+    "The record or the step is not one that a thread may have; nothing was changed.",
+  ),
+  THREAD_ARCHIVED: rejected("The thread is archived: its title alone can change. Fork it to go on."),
+  THREAD_CLOSED: rejected("The thread is closed and has no new runs; fork it to go on."),
+  THREAD_LOCK_TIMEOUT: later("The thread's tree could not be had in time; try again."),
+  THREAD_EXECUTION_BINDING_MISMATCH: rejected(
+    "The run is not one of this thread, or opened on another context than its policy says; nothing was changed.",
+  ),
+  THREAD_CONTEXT_TAMPERED: rejected(
+    "A stored snapshot or history entry does not match its digest; nothing was opened on it. Restore it from a copy.",
+  ),
+  LINEAGE_CYCLE: rejected("A thread would descend from itself; nothing was changed."),
+  LINEAGE_DEPTH_EXCEEDED: rejected("The line of forks is too long; fork an earlier thread instead."),
+  SOURCE_POINT_NOT_FOUND: rejected(
+    "The thread has no such point; name a run, a message or a checkpoint that it has.",
+  ),
+  SOURCE_POINT_UNSTABLE: later(
+    "The point lies in a run that is not over; wait for its end, or take an earlier one.",
+  ),
+  SOURCE_POINT_ROLLED_BACK: rejected("The point was rolled back; take one that the thread still has."),
+  FORK_UNCOMMITTED_MESSAGE: later(
+    "The message has no place in the transcript yet; fork when it has been taken in.",
+  ),
+  FORK_NATIVE_UNSUPPORTED: rejected(
+    "The provider cannot fork its own conversation at this point; fork with `replay` or `auto`.",
+  ),
+  FORK_NATIVE_FAILED: later(
+    "The provider refused to fork its conversation; nothing else was tried. Try again, or fork with `replay`.",
+  ),
+  FORK_NATIVE_INDETERMINATE: later(
+    "Whether the provider has forked its conversation is not known; reconcile the thread, then go on.",
+  ),
+  FORK_REPLAY_DISABLED: rejected("Replay is switched off; fork natively, or switch it on."),
+  FORK_SEED_EMPTY: rejected("There is nothing before this point that could be replayed; start a new thread."),
+  TRANSFER_STATE_INVALID: rejected(
+    "The transfer or handoff has moved on and cannot take this step; read its status.",
+  ),
+  TRANSFER_SOURCE_UNRESOLVABLE: rejected("What the transfer rests on is gone; fork or switch again."),
+  CONTEXT_UNSUPPORTED: rejected(
+    "The provider takes no context in any way that we have; nothing was sent. Choose another provider.",
+  ),
+  HANDOFF_BUDGET_TOO_SMALL: rejected(
+    "Not one item fits into the handoff's budget; raise the budget, or choose a model with a larger window.",
+  ),
+  HANDOFF_GENERATION_FAILED: later("The handoff could not be written; try again."),
+  MERGE_BACK_NOT_A_FORK: rejected(
+    "Only a fork merges back, and only into the thread it was forked from; name those two.",
+  ),
+  MERGE_BACK_SOURCE_UNSTABLE: later("The fork has no run that is over; wait for one, then merge back."),
+  PROVIDER_UNAVAILABLE: later(
+    "The provider is not there, switched off or not signed in; mend that, or choose another one.",
+  ),
+  PROVIDER_CAPABILITY_MISSING: rejected(
+    "The provider cannot do what was asked of it; the details name the capability.",
+  ),
+  PROVIDER_RESUME_FAILED: transient(
+    "The provider could neither resume its conversation nor begin another with the history; try again.",
+  ),
+  PROVIDER_WRITER_BUSY: transient(
+    "Another program writes to the provider's conversation; let it end, then try again.",
+  ),
+  ROLLBACK_TARGET_INVALID: rejected(
+    "There is no such run or message to go back to; list the runs of the thread.",
+  ),
+  ROLLBACK_ACTIVE_RUN: later("A run is under way; interrupt it or wait for its end, then roll back."),
+  ROLLBACK_PROVIDER_CHANGED: rejected(
+    "The thread runs on another provider than when this was asked; look at it again, then ask again.",
+  ),
+  ROLLBACK_TURN_UNAVAILABLE: rejected(
+    "The provider does not know the turn to go back to; roll back without demanding its own rollback.",
+  ),
+  ROLLBACK_NATIVE_UNSUPPORTED: rejected(
+    "The provider cannot roll its own conversation back; roll back without demanding that.",
+  ),
+  SUBAGENT_TASK_NOT_FOUND: rejected("The caller has no such task; list the works that are owed to it."),
+  EXTERNAL_SERVER_URL_INVALID: rejected(
+    "The server's address must be an http or https origin on loopback, without credentials, path or query.",
+  ),
   THREAD_BUSY: later("A run, an open work or trigger-turn mail is there; wait, queue, or steer."),
   COMMAND_ID_CONFLICT: rejected("The idempotency key was used before with other arguments; use a new key."),
   AUTHORITY_ESCALATION_DENIED: rejected(

@@ -17,6 +17,10 @@ export type ArtifactId = `art_${string}`;
 export type RequestId = `req_${string}`;
 export type CommandId = `cmd_${string}`;
 export type EventId = `evt_${string}`;
+export type ProviderThreadId = `pth_${string}`;
+export type CheckpointId = `ckp_${string}`;
+export type PinId = `pin_${string}`;
+export type IntentId = `int_${string}`;
 export type AgentToken = `tok_${string}`;
 
 export const ID_PREFIXES = [
@@ -32,6 +36,10 @@ export const ID_PREFIXES = [
   "cmd",
   "evt",
   "tok",
+  "pth",
+  "ckp",
+  "pin",
+  "int",
 ] as const;
 export type IdPrefix = (typeof ID_PREFIXES)[number];
 

@@ -1,9 +1,11 @@
 /** Run: one counted turn of a thread (RUN-1; lineage C1.5, C2.3). */
-import type { MailId, RunId, ThreadId, TreeId, WorkId } from "./ids.ts";
+import type { HandoffId, MailId, ProviderThreadId, RunId, ThreadId, TreeId, WorkId } from "./ids.ts";
+import type { CheckpointRecord, Pin, ThreadBinding } from "./snapshot.ts";
+import type { HistoryState } from "./thread.ts";
 import type { Usage } from "./usage.ts";
 import type { WorkEnding } from "./work.ts";
 
-/** Reserved = `queued | starting`; accepted = `acceptedAt` set; settled = any of the last four (WRK-10). */
+/** Reserved = `queued | starting`; accepted = `acceptedAt` set; settled = any of the last five (WRK-10). */
 export type RunStatus =
   | "queued"
   | "starting"
@@ -12,7 +14,8 @@ export type RunStatus =
   | "completed"
   | "failed"
   | "interrupted"
-  | "cancelled";
+  | "cancelled"
+  | "rolled_back";
 
 export type RunReason = WorkEnding | "not_accepted" | "not_delivered" | "provider_refused" | "closed";
 
@@ -39,7 +42,22 @@ export interface RunRecord {
   readonly provider: string;
   readonly model: string | null;
   readonly effort: string | null;
+  /** Over the agent's policy, what this run asks for and what it opened on (lineage C1.4, C11.10). */
   readonly policyHash: string;
+  /** What the run opened on; null in records from before threads (C17.6). */
+  readonly binding: ThreadBinding | null;
+  /** The binding of the run that asked for this one, byte for byte (C8.4). */
+  readonly delegatedFrom: ThreadBinding | null;
+  readonly providerThreadId: ProviderThreadId | null;
+  /** Handoffs that its first request carries: a switch and merge-backs may meet. */
+  readonly contextHandoffIds: readonly HandoffId[];
+  /** Lines pinned so far; in the checkpoint once it is settled. */
+  readonly pins: readonly Pin[];
+  /** Written with its settle. */
+  readonly checkpoint: CheckpointRecord | null;
+  /** The snapshot that its settle was projected into; null until then. */
+  readonly nextContextRevision: number | null;
+  readonly history: HistoryState | null;
   /** Trigger-turn mail up to this `seq` must be in before the run may end `completed` (MBX-4). */
   readonly reservedSeq: number;
   readonly serves: readonly WorkId[];
@@ -64,6 +82,7 @@ export function isSettled(run: Pick<RunRecord, "status">): boolean {
     run.status === "completed" ||
     run.status === "failed" ||
     run.status === "interrupted" ||
-    run.status === "cancelled"
+    run.status === "cancelled" ||
+    run.status === "rolled_back"
   );
 }

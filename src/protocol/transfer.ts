@@ -1,7 +1,28 @@
-/** Context transfers and handoffs: why and from where context moves (lineage C1.9, C1.10, C2.5, C2.6). */
-import type { HandoffId, RunId, ThreadId, TransferId, TreeId, WorkId } from "./ids.ts";
+/** Context transfers and handoffs: why and from where context moves (lineage C1.8 to C1.10, C2.5, C2.6). */
+import { z } from "zod";
+import type {
+  CheckpointId,
+  HandoffId,
+  IntentId,
+  ProviderThreadId,
+  RunId,
+  ThreadId,
+  TransferId,
+  TreeId,
+  WorkId,
+} from "./ids.ts";
+import type { OrdinalRange } from "./ordinals.ts";
+import { type NativeRef, nativeRefSchema } from "./provider-thread.ts";
+import type { ContextReference, RunOutcome } from "./thread.ts";
 
-export type TransferType = "fork" | "provider_handoff" | "merge_back" | "subagent_spawn" | "subagent_result";
+export const TRANSFER_TYPES = [
+  "fork",
+  "provider_handoff",
+  "merge_back",
+  "subagent_spawn",
+  "subagent_result",
+] as const;
+export type TransferType = (typeof TRANSFER_TYPES)[number];
 export type TransferStatus =
   | "pending"
   | "resolved_native"
@@ -10,16 +31,49 @@ export type TransferStatus =
   | "consumed"
   | "superseded";
 
-export interface ContextSourcePoint {
-  readonly threadId: ThreadId;
-  readonly runId: RunId | null;
+/** A place in a thread's history (C1.8). */
+export const sourcePointSchema = z.strictObject({
+  threadId: z.templateLiteral(["thread_", z.string()]).transform((id) => id as ThreadId),
+  runId: z
+    .templateLiteral(["run_", z.string()])
+    .transform((id) => id as RunId)
+    .nullable(),
+  checkpointId: z
+    .templateLiteral(["ckp_", z.string()])
+    .transform((id) => id as CheckpointId)
+    .nullable(),
+  /** Ordinal of the last run that is inside, wholly or in part; 0 for none. */
+  ordinal: z.number().int().min(0),
   /** Transcript items before this index are inside the point. */
-  readonly items: number;
-  readonly cut: "inclusive" | "exclusive";
-}
+  items: z.number().int().min(0),
+  /** Index of the item that was named; null when a run or the head was. */
+  turnItemId: z.number().int().min(0).nullable(),
+  providerThreadRef: nativeRefSchema.nullable(),
+  providerTurnRef: nativeRefSchema.nullable(),
+  cut: z.enum(["inclusive", "exclusive"]),
+});
+export type ContextSourcePoint = z.output<typeof sourcePointSchema>;
+
+/** How context was carried; the kind of its text where it was carried as text. */
+export type TransferResolution =
+  | { readonly strategy: "native_fork"; readonly providerThreadRef: NativeRef }
+  | { readonly strategy: HandoffKind; readonly contextHandoffId: HandoffId };
+
+/** Why a provider thread was not gone on with (C10). */
+export const STALENESS_SIGNALS = [
+  "off_provider_runs",
+  "handoff_chain",
+  "incompatible_settings",
+  "resume_failed",
+  "divergent",
+  "clean_context",
+  "delta_too_large",
+] as const;
+export type StalenessSignal = (typeof STALENESS_SIGNALS)[number];
 
 export interface TransferRecord {
   readonly id: TransferId;
+  /** The tree of its target. */
   readonly treeId: TreeId;
   readonly type: TransferType;
   readonly workId: WorkId | null;
@@ -31,10 +85,20 @@ export interface TransferRecord {
   readonly targetProvider: string | null;
   readonly targetRunId: RunId | null;
   readonly status: TransferStatus;
-  readonly resolution: { readonly strategy: "portable_context"; readonly contextHandoffId: HandoffId } | null;
+  readonly resolution: TransferResolution | null;
+  /** `none` alone carries nothing and is consumed without a resolution. */
   readonly requestedStrategy: string;
   /** `none`, `all` or a number, for a spawn; the ending, for a result. */
   readonly note: string;
+  /** How the run of its source point had ended, where that was not `completed` (C5.3). */
+  readonly sourceOutcome: Exclude<RunOutcome, "completed"> | null;
+  /** Signals that kept the target's earlier provider thread from being resumed. */
+  readonly staleness: readonly StalenessSignal[];
+  /** A native fork was about to be asked for, and its outcome is not known (C5.19). */
+  readonly intent: { readonly id: IntentId; readonly at: number } | null;
+  /** What it rests on was rolled back: listed, never injected by itself (C8.9). */
+  readonly staleBase: boolean;
+  readonly supersededBy: TransferId | null;
   readonly error: string | null;
   readonly createdBy: "user" | "agent" | "system";
   readonly createdAt: number;
@@ -43,22 +107,54 @@ export interface TransferRecord {
   readonly digest: string;
 }
 
-/** Text of a transfer. Immutable once ready. */
+export type HandoffKind = "portable_context" | "delta_context" | "checkpoint_context";
+export type HandoffStrategy =
+  | "delta_since_target_last_seen"
+  | "full_thread_summary"
+  | "checkpoint_summary"
+  | "manual_context";
+
+/** Text of a transfer. Its content never changes once it is `ready`; status, successor and delivery do. */
 export interface HandoffRecord {
   readonly id: HandoffId;
   readonly transferId: TransferId;
   readonly treeId: TreeId;
+  /** The thread that it is for. */
   readonly threadId: ThreadId;
   readonly targetRunId: RunId | null;
-  readonly kind: "portable_context";
-  readonly status: "ready" | "failed" | "superseded";
-  readonly summaryText: string;
+  readonly kind: HandoffKind;
+  readonly strategy: HandoffStrategy;
+  readonly fromProviderThreadIds: readonly ProviderThreadId[];
+  readonly toProviderThreadId: ProviderThreadId | null;
+  /** Runs of the source thread that it tells of, and their first and last. */
+  readonly coveredRuns: readonly OrdinalRange[];
+  readonly coveredRunOrdinals: { readonly from: number; readonly to: number } | null;
   /** Indexes of the source's items that it holds, as ranges `[from, to)`. */
   readonly coveredRanges: readonly (readonly [number, number])[];
+  readonly status: "pending" | "ready" | "failed" | "superseded";
+  readonly summaryText: string;
+  readonly payload: {
+    /** Names of the sections it has, in order (C6.2). */
+    readonly sections: readonly string[];
+    readonly items: number;
+    /** Indexes of the source's items that were left out for want of room. */
+    readonly omittedItemIds: readonly number[];
+    readonly checkpointRef: CheckpointId | null;
+    readonly snapshotRef: ContextReference | null;
+  };
+  readonly budget: {
+    readonly limit: number;
+    readonly used: number;
+    readonly unit: "tokens" | "bytes" | "chars";
+  };
   readonly bytes: number;
+  /** Author of the summary; null for the deterministic one (C6.6). */
+  readonly createdByProvider: string | null;
+  readonly supersededBy: HandoffId | null;
   readonly deliveredAt: number | null;
   readonly digest: string;
   readonly createdAt: number;
+  readonly updatedAt: number;
 }
 
 export interface ArtifactRecord {

@@ -44,6 +44,8 @@ export type AgentRows = Rows<
   | "agents"
   | "childrenOf"
   | "usageUnder"
+  | "threads"
+  | "descendants"
   | "putTree"
   | "putAgent"
 >;
@@ -74,6 +76,7 @@ export type WorkRows = Rows<
   | "worksUnder"
   | "run"
   | "runsOf"
+  | "runAt"
   | "openRuns"
   | "putWork"
   | "putRun"
@@ -94,12 +97,28 @@ export type TransferRows = Rows<
   | "transfer"
   | "transferOfWork"
   | "transfers"
+  | "transfersOf"
   | "pendingTransfersTo"
   | "handoff"
+  | "handoffsOf"
   | "artifact"
   | "putTransfer"
   | "putHandoff"
   | "putArtifact"
+>;
+export type ThreadRows = Rows<
+  | "providerThread"
+  | "providerThreadsOf"
+  | "snapshot"
+  | "compactions"
+  | "history"
+  | "historyEntry"
+  | "draft"
+  | "putProviderThread"
+  | "putSnapshot"
+  | "putCompaction"
+  | "addHistory"
+  | "putDraft"
 >;
 export type LogRows = Rows<"items" | "appendItems" | "events" | "lastEvent" | "appendEvent">;
 export type TreeRows = Rows<

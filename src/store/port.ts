@@ -16,7 +16,7 @@
  * commits the writes with the rows' revisions as expectations.
  */
 import type { AgentPath } from "../protocol/agent-path.ts";
-import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
+import type { AgentRecord, ThreadState, TreeRecord } from "../protocol/agent.ts";
 import type { CommandRecord, ReceiptRecord } from "../protocol/command.ts";
 import type { EventDraft, RuntimeEvent } from "../protocol/events.ts";
 import type {
@@ -24,6 +24,7 @@ import type {
   CommandId,
   HandoffId,
   MailId,
+  ProviderThreadId,
   RequestId,
   RunId,
   ThreadId,
@@ -33,7 +34,10 @@ import type {
   WorkId,
 } from "../protocol/ids.ts";
 import type { Mailbox, MailboxCapacity, MailDraft, MailRecord, MailState } from "../protocol/mail.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
+import type { CompactionRecord, SnapshotRecord } from "../protocol/snapshot.ts";
+import type { ForkDraft, HistoryEntry } from "../protocol/thread.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { UsageSum } from "../protocol/usage.ts";
@@ -140,6 +144,8 @@ export interface StoreView {
 
   run(id: RunId): RunRecord | undefined;
   runsOf(id: ThreadId, page: PageRequest): Page<RunRecord>;
+  /** The run of a thread with this ordinal. */
+  runAt(id: ThreadId, ordinal: number): RunRecord | undefined;
   /** Runs of a tree that are not settled. */
   openRuns(tree: TreeId): readonly RunRecord[];
 
@@ -162,9 +168,30 @@ export interface StoreView {
   transfer(id: TransferId): TransferRecord | undefined;
   transferOfWork(work: WorkId, type: TransferRecord["type"]): TransferRecord | undefined;
   transfers(tree: TreeId, page: PageRequest): Page<TransferRecord>;
-  /** Transfers into a thread that are not consumed, failed or superseded. */
+  /** Transfers out of a thread or into it, oldest first. */
+  transfersOf(id: ThreadId, page: PageRequest): Page<TransferRecord>;
+  /** Transfers into a thread that are not consumed, failed or superseded, oldest first. */
   pendingTransfersTo(id: ThreadId): readonly TransferRecord[];
   handoff(id: HandoffId): HandoffRecord | undefined;
+  /** Handoffs for a thread, oldest first, superseded ones too. */
+  handoffsOf(id: ThreadId, page: PageRequest): Page<HandoffRecord>;
+
+  /** Roots of trees, newest first; of one workspace and in one state where these are given. */
+  threads(
+    filter: { readonly workspace?: string; readonly state?: ThreadState },
+    page: PageRequest,
+  ): Page<AgentRecord>;
+  /** Threads that descend from this root, the root itself too, by age (lineage C1.2). */
+  descendants(root: ThreadId, page: PageRequest): Page<AgentRecord>;
+  providerThread(id: ProviderThreadId): ProviderThreadRecord | undefined;
+  /** All provider threads behind a thread, oldest first. */
+  providerThreadsOf(id: ThreadId): readonly ProviderThreadRecord[];
+  snapshot(id: ThreadId, revision: number): SnapshotRecord | undefined;
+  compactions(id: ThreadId, page: PageRequest): Page<CompactionRecord>;
+  /** The history mirror of a thread, by sequence. */
+  history(id: ThreadId, page: PageRequest): Page<HistoryEntry>;
+  historyEntry(id: ThreadId, entry: string): HistoryEntry | undefined;
+  draft(id: ThreadId): ForkDraft | undefined;
   artifact(id: ArtifactId): ArtifactRecord | undefined;
 
   /** Events with `seq > after`, oldest first. */
@@ -217,6 +244,14 @@ export interface StoreTx extends StoreView {
   putRequest(record: RuntimeRequestRecord): void;
   putTransfer(record: TransferRecord): void;
   putHandoff(record: HandoffRecord): void;
+  putProviderThread(record: ProviderThreadRecord): void;
+  /** @throws RejectedError `THREAD_INVARIANT_VIOLATION` when this revision is there already (lineage C11.7). */
+  putSnapshot(record: SnapshotRecord): void;
+  /** @throws as `putSnapshot`. */
+  putCompaction(record: CompactionRecord): void;
+  /** An entry whose id is known changes nothing (lineage C13.7); false then. */
+  addHistory(record: HistoryEntry): boolean;
+  putDraft(record: ForkDraft): void;
   putArtifact(record: ArtifactRecord): void;
   appendEvent(tree: TreeId, id: RuntimeEvent["id"], at: number, draft: EventDraft): RuntimeEvent;
   putReceipt(record: ReceiptRecord): void;

@@ -1,0 +1,89 @@
+/** Snapshots: immutable revisions of what a thread has pinned, with their digests (lineage C1.11, C1.12, C12). */
+import type { CheckpointId, PinId, RunId, ThreadId } from "./ids.ts";
+import type { ContextReference } from "./thread.ts";
+
+export const PIN_SECTIONS = ["decisions", "constraints", "openItems", "nextActions"] as const;
+export type PinSection = (typeof PIN_SECTIONS)[number];
+
+/** A line that a run has pinned; copied verbatim wherever it goes (C6.4). */
+export interface Pin {
+  readonly pinId: PinId;
+  readonly section: PinSection;
+  readonly text: string;
+}
+
+export interface SnapshotLine {
+  readonly text: string;
+  readonly sourceExecutionId: RunId;
+  readonly pinId?: PinId;
+}
+
+export interface SnapshotRecord {
+  readonly version: 1;
+  readonly threadId: ThreadId;
+  /** 1, 2, 3 …; revision 0 has no record, only `EMPTY_CONTEXT`. */
+  readonly revision: number;
+  readonly objective: string | null;
+  readonly decisions: readonly SnapshotLine[];
+  readonly constraints: readonly SnapshotLine[];
+  readonly openItems: readonly SnapshotLine[];
+  readonly nextActions: readonly SnapshotLine[];
+  readonly outcomes: readonly SnapshotLine[];
+  readonly delegations?: readonly SnapshotLine[];
+  /** The checkpoint of the run behind it was missing or did not match its hash (C12.4). */
+  readonly degraded: boolean;
+  /** Revisions that a rollback has made void; the chain itself only grows (C9.7). */
+  readonly supersedesRevisions?: readonly number[];
+  readonly createdAt: number;
+  /** SHA-256 of the canonical JSON of all other fields (C11.8). */
+  readonly digest: string;
+}
+
+/** What a run opened on, inside the bytes of its policy hash (C1.4). */
+export interface ThreadBinding {
+  readonly id: ThreadId;
+  readonly contextRevision: number;
+  readonly contextDigest: string;
+  /** On the first run of a fork: the snapshot of its source at the point of the fork (C5.5). */
+  readonly inherited?: ContextReference & { readonly threadId: ThreadId };
+}
+
+/** Written with the settle of a run, always (C1.18). */
+export interface CheckpointRecord {
+  readonly id: CheckpointId;
+  readonly pins: readonly Pin[];
+  /** Over the run's id and its pins. */
+  readonly digest: string;
+  /** State of the workspace, where a capture port is configured; `none` without one. */
+  readonly workspace:
+    | { readonly status: "none" | "missing" }
+    | {
+        readonly status: "ready";
+        readonly ref: string;
+        readonly summary: string;
+        readonly files: readonly string[];
+      };
+}
+
+export interface CompactionRecord {
+  readonly version: 1;
+  readonly id: `compaction-${number}`;
+  readonly threadId: ThreadId;
+  readonly fromRevision: number;
+  readonly toRevision: number;
+  readonly droppedCount: number;
+  readonly fromMessageSequence: number;
+  readonly toMessageSequence: number;
+  readonly inputDigest: string;
+  readonly outputContextRevision: number;
+  readonly outputContextDigest: string;
+  readonly strategy: "deterministic";
+  readonly droppedLines: readonly {
+    readonly section: string;
+    readonly sourceExecutionId: RunId;
+    readonly digest: string;
+    /** The line is there, cut short. */
+    readonly truncated: boolean;
+  }[];
+  readonly createdAt: number;
+}
