@@ -1,5 +1,6 @@
 /** The record of an agent that was just made: everything that begins empty stands here once. */
 import type { AgentRecord } from "../protocol/agent.ts";
+import type { ThreadFacts } from "../protocol/thread.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 
 export function newAgent(
@@ -7,12 +8,29 @@ export function newAgent(
     AgentRecord,
     "threadId" | "treeId" | "path" | "parent" | "depth" | "config" | "tokenDigest" | "createdAt" | "createdBy"
   > &
-    Partial<Pick<AgentRecord, "thread" | "hostDriven" | "bornInRun">>,
+    Partial<Pick<AgentRecord, "hostDriven" | "bornInRun">> & {
+      readonly thread: Partial<ThreadFacts> & Pick<ThreadFacts, "lineage">;
+    },
 ): AgentRecord {
+  const { thread, ...rest } = given;
   return {
     state: "open",
     revision: 1,
-    thread: null,
+    thread: {
+      agentId: given.path,
+      title: null,
+      forkedFrom: null,
+      forkPolicy: null,
+      continuity: "resume-native",
+      activeProviderThreadId: null,
+      selection: null,
+      currentContext: null,
+      rolledBack: [],
+      voided: [],
+      messages: 0,
+      compactions: 0,
+      ...thread,
+    },
     hostDriven: false,
     bornInRun: null,
     currentRun: null,
@@ -26,6 +44,6 @@ export function newAgent(
     loadFailures: 0,
     usage: NO_USAGE,
     sentModeHint: null,
-    ...given,
+    ...rest,
   };
 }

@@ -9,10 +9,12 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { addUsage, NO_USAGE, UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
-import { mergeStartOptions } from "../mailbox/start-options.ts";
+import { type MergedStart, mergeStartOptions } from "../mailbox/start-options.ts";
+import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
 import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
+import { bindingOf, delegatedFrom } from "./thread-context.ts";
 import { takeMail } from "./take-mail.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
 import { endWork, worksAskedBy } from "./works.ts";
@@ -32,6 +34,11 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
   if (triggers.length === 0) return null;
   const merged = mergeStartOptions(triggers);
   const id = tx.id("run");
+  const chosen = chosenProvider(agent, merged);
+  const policy = {
+    binding: bindingOf(tx, agent),
+    delegatedFrom: delegatedFrom(tx, merged.parentRunId),
+  };
   const run: RunRecord = {
     id,
     treeId: tx.treeId,
@@ -44,12 +51,14 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
     woken: merged.causes.every((cause) => cause.workId === null),
     parentRunId: merged.parentRunId,
     rootRunId: merged.rootRunId ?? id,
-    provider: agent.config.provider,
-    model: merged.model ?? agent.config.model,
-    effort: merged.effort ?? agent.config.effort,
-    policyHash: agent.config.policyHash,
-    binding: null,
-    delegatedFrom: null,
+    ...chosen,
+    ...policy,
+    policyHash: executionPolicyHash({
+      agentPolicy: agent.config.policyHash,
+      ...chosen,
+      thread: policy.binding,
+      delegatedFrom: policy.delegatedFrom,
+    }),
     providerThreadId: null,
     contextHandoffIds: [],
     pins: [],
@@ -80,6 +89,23 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
     { ordinal: run.ordinal, causes: run.causes.map((cause) => cause.mailId) },
   );
   return run;
+}
+
+/** What a run is to use: chosen with its mail, for the thread's next run, or for all of them. */
+export function chosenProvider(
+  { config, thread }: AgentRecord,
+  merged: Pick<MergedStart, "provider" | "model" | "effort">,
+): Pick<RunRecord, "provider" | "model" | "effort"> {
+  const selection = thread?.selection ?? null;
+  const provider = merged.provider ?? selection?.provider ?? config.provider;
+  // A model and an effort belong to the provider that they were chosen with.
+  const before =
+    provider === selection?.provider
+      ? selection
+      : provider === config.provider
+        ? config
+        : { model: null, effort: null };
+  return { provider, model: merged.model ?? before.model, effort: merged.effort ?? before.effort };
 }
 
 /** A work is served by so many runs at most, then it ends `turn_limit` (BUD-5). */

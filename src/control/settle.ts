@@ -19,6 +19,7 @@ import { quarantine } from "./quarantine.ts";
 import { closeRequests } from "./requests.ts";
 import { turnResults } from "./results.ts";
 import { markUnreported, worksOfStart } from "./runs.ts";
+import { projectRun } from "./thread-context.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { breakCycles } from "./wait-cycle.ts";
 import { abortWaits } from "./wait-ends.ts";
@@ -49,13 +50,14 @@ export function settleRun(tx: Transaction, runId: RunId, settlement: Settlement)
   const found = must(tx.store.run(runId), "run", runId);
   if (isSettled(found)) return found;
   const run = settlement.unreported === true ? markUnreported(tx, found) : found;
-  const settled = writeSettled(tx, run, settlement);
+  const { settled, thread } = writeSettled(tx, run, settlement);
   const outcome = lastOutcomeOf(tx, settled, settlement.text);
   abortWaits(tx, run.threadId, run.id);
   closeRequests(tx, run.threadId, run.id);
   let agent = tx.agent(run.threadId);
   agent = tx.putAgent(agent, {
     currentRun: null,
+    thread,
     // A run that was voided before acceptance says nothing about the agent.
     lastOutcome: settlement.reason === "not_accepted" ? agent.lastOutcome : outcome,
     lastActiveAt: tx.now,
@@ -86,10 +88,17 @@ export function settleRun(tx: Transaction, runId: RunId, settlement: Settlement)
   return settled;
 }
 
-function writeSettled(tx: Transaction, run: RunRecord, settlement: Settlement): RunRecord {
+function writeSettled(
+  tx: Transaction,
+  run: RunRecord,
+  settlement: Settlement,
+): { settled: RunRecord; thread: AgentRecord["thread"] } {
+  const { status: outcome, reason } = settlement;
+  const projected = projectRun(tx, tx.agent(run.threadId), run, { outcome, reason });
   const waited = run.waitingSince === null ? 0 : tx.now - run.waitingSince;
   const settled: RunRecord = {
     ...run,
+    ...projected.run,
     status: settlement.status,
     reason: settlement.reason,
     error: settlement.error ?? null,
@@ -99,7 +108,7 @@ function writeSettled(tx: Transaction, run: RunRecord, settlement: Settlement): 
     completedAt: tx.now,
   };
   tx.store.putRun(settled);
-  return settled;
+  return { settled, thread: projected.thread };
 }
 
 function lastOutcomeOf(tx: Transaction, run: RunRecord, text: string): LastOutcome {

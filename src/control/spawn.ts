@@ -202,6 +202,14 @@ function putChild(
     createdAt: tx.now,
     createdBy: acting.agent === null ? "user" : "agent",
     bornInRun: acting.run?.id ?? null,
+    thread: {
+      lineage: {
+        parentThreadId: parent.threadId,
+        relationshipToParent: "subagent",
+        rootThreadId: parent.thread?.lineage.rootThreadId ?? parent.treeId,
+      },
+      continuity: parent.thread?.continuity ?? "resume-native",
+    },
   });
   tx.store.putAgent(child);
   tx.putAgent(tx.agent(parent.threadId), { children: parent.children + 1 });

@@ -11,6 +11,7 @@ import type { EventDraft, EventType, RuntimeEvent } from "../protocol/events.ts"
 import type { IdPrefix, MailId, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Limits } from "../protocol/limits.ts";
+import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Ids } from "../platform/ids.ts";
@@ -67,6 +68,7 @@ export interface PlanContext {
   modelHint(provider: string, model: string | null): string | null;
   /** Where an agent stands in the queue, 1 for the next. */
   position(threadId: ThreadId): number;
+  readonly lineage: LineageLimits;
   readonly redact: Redact;
   /** Digest of a freshly minted agent token; the token itself is only known to the runtime. */
   mintTokenDigest(threadId: ThreadId): string;

@@ -45,6 +45,7 @@ export interface Shared {
   readonly logger: Logger;
   readonly tracer: Tracer;
   readonly redact: Redact;
+  readonly lineage: LineageLimits;
   readonly prices: Prices;
   readonly inspect: Inspect | undefined;
   readonly toolHost: ToolHost;
@@ -155,6 +156,10 @@ export class Tree implements PlanContext {
 
   get ids(): Ids {
     return this.shared.ids;
+  }
+
+  get lineage(): LineageLimits {
+    return this.shared.lineage;
   }
 
   get redact(): Redact {

@@ -57,7 +57,7 @@ export function projectSnapshot(input: ProjectionInput): Projection {
     outcomes: [...(base?.outcomes ?? [])],
   };
   for (const pin of whole ? checkpoint.pins : []) add(lines[pin.section], pinned(pin, run.id));
-  add(lines.outcomes, { text: outcomeText(input), sourceExecutionId: run.id });
+  addOutcome(lines.outcomes, input);
   if (input.outcome !== "completed") {
     const text = `Run ${run.ordinal} was not completed (${input.reason ?? input.outcome}); see what it has left undone.`;
     add(lines.nextActions, { text, sourceExecutionId: run.id });
@@ -93,9 +93,19 @@ function add(lines: SnapshotLine[], line: SnapshotLine): void {
   if (!known) lines.push(line);
 }
 
-function outcomeText({ run, outcome, reason }: ProjectionInput): string {
+const OUTCOME = /^Runs? (?:(\d+) to )?(\d+): (.*)$/s;
+
+/** Runs in a row that ended alike are one line: a thread of ten thousand good runs has no ten thousand lines. */
+function addOutcome(lines: SnapshotLine[], { run, outcome, reason }: ProjectionInput): void {
   const because = outcome === "completed" || reason === null || reason === outcome ? "" : ` (${reason})`;
-  return `Run ${run.ordinal}: ${outcome}${because}`;
+  const ending = `${outcome}${because}`;
+  const [, first, last, before] = OUTCOME.exec(lines.at(-1)?.text ?? "") ?? [];
+  const goesOn = before === ending && Number(last) === run.ordinal - 1;
+  if (goesOn) lines.pop();
+  const text = goesOn
+    ? `Runs ${first ?? last} to ${run.ordinal}: ${ending}`
+    : `Run ${run.ordinal}: ${ending}`;
+  add(lines, { text, sourceExecutionId: run.id });
 }
 
 /** @throws RejectedError `THREAD_CONTEXT_TAMPERED` for a record that is gone, of another thread or revision, or changed. */

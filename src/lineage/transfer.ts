@@ -202,6 +202,20 @@ export function intendNative(record: TransferRecord, id: IntentId, at: number): 
   return { ...record, intent: { id, at }, updatedAt: at };
 }
 
+/** Another text for the same way: written anew for another run, or at somebody's wish (C4.13, C3.11). */
+export function replaceHandoff(
+  record: TransferRecord,
+  handoff: Pick<HandoffRecord, "id" | "kind">,
+  at: number,
+): TransferRecord {
+  if (record.status !== "resolved_portable") throw illegal(record, "resolved_portable");
+  return {
+    ...record,
+    resolution: { strategy: handoff.kind, contextHandoffId: handoff.id },
+    updatedAt: at,
+  };
+}
+
 /** The handoff that a portable resolution names. */
 export function handoffOf({ resolution }: Pick<TransferRecord, "resolution">): HandoffId | null {
   return resolution === null || resolution.strategy === "native_fork" ? null : resolution.contextHandoffId;

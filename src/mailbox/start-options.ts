@@ -11,6 +11,7 @@ export interface MergedStart {
   /** The first cause's, and only where that one names a parent. */
   readonly rootRunId: RunId | null;
   /** The latest cause's choice; absent when that one made none, whatever earlier ones chose. */
+  readonly provider?: string;
   readonly model?: string;
   readonly effort?: string;
 }
@@ -27,6 +28,7 @@ export function mergeStartOptions(batch: readonly StartingMail[]): MergedStart {
     causes: triggers.map((mail) => ({ mailId: mail.id, workId: mail.workId })),
     parentRunId: triggers.every((mail) => named(mail.start?.parentRunId) === parent) ? parent : null,
     rootRunId: parent === null ? null : named(first?.rootRunId),
+    ...(latest?.provider === undefined ? {} : { provider: latest.provider }),
     ...(latest?.model === undefined ? {} : { model: latest.model }),
     ...(latest?.effort === undefined ? {} : { effort: latest.effort }),
   };

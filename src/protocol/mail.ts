@@ -30,6 +30,7 @@ export interface StartOptions {
   readonly parentRunId: RunId | null;
   readonly rootRunId: RunId | null;
   /** The choice made with a follow-up; `undefined` means "not chosen". */
+  readonly provider?: string;
   readonly model?: string;
   readonly effort?: string;
 }

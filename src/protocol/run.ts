@@ -1,6 +1,7 @@
 /** Run: one counted turn of a thread (RUN-1; lineage C1.5, C2.3). */
+import type { ThreadBinding } from "./binding.ts";
 import type { HandoffId, MailId, ProviderThreadId, RunId, ThreadId, TreeId, WorkId } from "./ids.ts";
-import type { CheckpointRecord, Pin, ThreadBinding } from "./snapshot.ts";
+import type { CheckpointRecord, Pin } from "./snapshot.ts";
 import type { HistoryState } from "./thread.ts";
 import type { Usage } from "./usage.ts";
 import type { WorkEnding } from "./work.ts";

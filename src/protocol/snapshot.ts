@@ -1,6 +1,5 @@
 /** Snapshots: immutable revisions of what a thread has pinned, with their digests (lineage C1.11, C1.12, C12). */
 import type { CheckpointId, PinId, RunId, ThreadId } from "./ids.ts";
-import type { ContextReference } from "./thread.ts";
 
 export const PIN_SECTIONS = ["decisions", "constraints", "openItems", "nextActions"] as const;
 export type PinSection = (typeof PIN_SECTIONS)[number];
@@ -37,15 +36,6 @@ export interface SnapshotRecord {
   readonly createdAt: number;
   /** SHA-256 of the canonical JSON of all other fields (C11.8). */
   readonly digest: string;
-}
-
-/** What a run opened on, inside the bytes of its policy hash (C1.4). */
-export interface ThreadBinding {
-  readonly id: ThreadId;
-  readonly contextRevision: number;
-  readonly contextDigest: string;
-  /** On the first run of a fork: the snapshot of its source at the point of the fork (C5.5). */
-  readonly inherited?: ContextReference & { readonly threadId: ThreadId };
 }
 
 /** Written with the settle of a run, always (C1.18). */

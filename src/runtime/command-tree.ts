@@ -12,6 +12,7 @@ import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { ASSUMED_CONTEXT_WINDOW } from "../protocol/limits.ts";
+import { DEFAULT_LINEAGE_LIMITS } from "../protocol/lineage-limits.ts";
 import { PROFILES } from "../protocol/profile.ts";
 import { applyCommand, refuseCommand } from "../control/inbox.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
@@ -211,6 +212,7 @@ function withoutOwner(view: StoreView, treeId: TreeId, ids: Ids): PlanContext {
     loaded: () => false,
     modelHint: () => null,
     position: () => 0,
+    lineage: DEFAULT_LINEAGE_LIMITS,
     redact: createRedactor([]),
     mintTokenDigest: () => sha256(ids.mint("tok")),
   };

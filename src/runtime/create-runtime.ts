@@ -16,6 +16,7 @@ import { PermitPool } from "../execution/permits.ts";
 import { InterruptedError, RejectedError } from "../protocol/errors.ts";
 import { isThreadId, type ThreadId, type TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
+import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createIds, systemRandom } from "../platform/ids.ts";
@@ -111,6 +112,7 @@ class OwnRuntime implements Runtime {
       ids: createIds(random),
       tracer: options.tracer ?? defaultTracer(),
       redact,
+      lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
       prices: options.prices ?? {},
       inspect: options.inspect,
       toolHost: createToolHost({

@@ -46,6 +46,11 @@ export async function createTree(
       tokenDigest: sha256(token),
       createdAt: now,
       createdBy: "user",
+      thread: {
+        title: options.title ?? null,
+        continuity: options.continuity ?? "resume-native",
+        lineage: { parentThreadId: null, relationshipToParent: null, rootThreadId: treeId },
+      },
     });
     // What a host uses in its own loop is not known until it says so (HDR-5).
     tx.putAgent(root.hostDriven ? { ...root, usage: { ...NO_USAGE, complete: false } } : root);

@@ -9,7 +9,9 @@ import {
   limitsSchema,
   type LimitsInput,
 } from "../protocol/limits.ts";
+import { type LineageLimitsInput, lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { ProfileName } from "../protocol/profile.ts";
+import { CONTINUITIES, type Continuity } from "../protocol/thread.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
@@ -36,6 +38,8 @@ export interface RuntimeOptions {
    * runtime.
    */
   readonly limits?: LimitsInput;
+  /** Numbers of threads, handoffs and snapshots (lineage C18). */
+  readonly lineage?: LineageLimitsInput;
   /** USD per million tokens by `<provider>/<model>` (BUD-7). */
   readonly prices?: Prices;
   readonly profile?: ProfileName;
@@ -84,6 +88,8 @@ export interface TreeOptions {
   readonly modeHint?: string;
   /** `codex`: mail to an idle root starts a run (B49). */
   readonly wakeOnAgentMessages?: boolean;
+  /** `projected-only`: every run opens on the pinned context alone, nothing native is resumed (lineage C4.14). */
+  readonly continuity?: Continuity;
 }
 
 /** Limits of the whole runtime: a tree has none of its own. */
@@ -118,6 +124,7 @@ const treeSchema = z.strictObject({
   maxOutputTokens: z.number().int().min(1).optional(),
   modeHint: z.string().optional(),
   wakeOnAgentMessages: z.boolean().optional(),
+  continuity: z.enum(CONTINUITIES).optional(),
 });
 
 /** What is not stored with a tree, and so may be given when it is opened again. */
@@ -162,6 +169,7 @@ const runtimeKeys = [
   "tools",
   "roles",
   "limits",
+  "lineage",
   "prices",
   "profile",
   "subagents",
@@ -185,6 +193,8 @@ export function checkRuntimeOptions(options: RuntimeOptions): void {
     );
   }
   if (options.limits !== undefined) check("createRuntime.limits", limitsSchema.partial(), options.limits);
+  if (options.lineage !== undefined)
+    check("createRuntime.lineage", lineageLimitsSchema.partial(), options.lineage);
   if (options.profile !== undefined)
     check("createRuntime.profile", z.enum(["default", "codex"]), options.profile);
   requireParts(options);

@@ -69,10 +69,7 @@ describe("the projection of a run", () => {
       constraints: [{ text: "c", sourceExecutionId: "run_1", pinId: "pin_2" }],
       openItems: [{ text: "o", sourceExecutionId: "run_2", pinId: "pin_3" }],
       nextActions: [{ text: "n", sourceExecutionId: "run_2", pinId: "pin_4" }],
-      outcomes: [
-        { text: "Run 1: completed", sourceExecutionId: "run_1" },
-        { text: "Run 2: completed", sourceExecutionId: "run_2" },
-      ],
+      outcomes: [{ text: "Runs 1 to 2: completed", sourceExecutionId: "run_2" }],
       degraded: false,
     });
   });
@@ -113,9 +110,20 @@ describe("the projection of a run", () => {
     const forged = { ...good, pins: [pin("2", "decisions", "smuggled in")] };
     for (const snapshot of [lost, project(one, 2, [], { checkpoint: forged }).snapshot]) {
       expect(snapshot).toMatchObject({ degraded: true, decisions: one.decisions });
-      expect(snapshot.outcomes).toHaveLength(2);
+      expect(snapshot.outcomes.at(-1)!.sourceExecutionId).toBe("run_2");
     }
     expect(project(lost, 3, []).snapshot.degraded).toBe(false);
+  });
+
+  test("S1-35 C12.2 has one line for runs in a row that ended alike", () => {
+    let base: SnapshotRecord | null = null;
+    const outcomes = ["completed", "completed", "completed", "failed", "completed"] as const;
+    for (const [at, outcome] of outcomes.entries()) base = project(base, at + 1, [], { outcome }).snapshot;
+    expect(base!.outcomes.map(({ text }) => text)).toEqual([
+      "Runs 1 to 3: completed",
+      "Run 4: failed",
+      "Run 5: completed",
+    ]);
   });
 
   test("C9.7 names the revisions that a rollback made void", () => {
@@ -154,6 +162,7 @@ describe("the cap of a snapshot", () => {
     for (let ordinal = 1; ordinal <= 12; ordinal += 1)
       base = project(base, ordinal, [pin(`o${ordinal}`, "openItems", `item ${ordinal} ${"y".repeat(100)}`)], {
         limits: tight,
+        outcome: ordinal % 2 === 0 ? "completed" : "failed",
       }).snapshot;
     expect(base!.outcomes.length).toBeGreaterThanOrEqual(3);
     expect(base!.openItems.at(-1)!.sourceExecutionId).toBe("run_12");

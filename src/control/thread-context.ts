@@ -1,0 +1,86 @@
+/**
+ * The pinned context of a thread around its runs: what a run opens on is part of its policy (lineage C1.4), and its settle
+ * is projected in the same commit (C12). Plans of a transaction.
+ *
+ * - T1 A run opens only on what matches its digest; what was tampered with opens nothing (C11.11).
+ * - T2 Records from before threads have no binding and are projected into nothing (C17.6).
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { ThreadBinding } from "../protocol/binding.ts";
+import type { RunId } from "../protocol/ids.ts";
+import { addOrdinal } from "../protocol/ordinals.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { SnapshotRecord } from "../protocol/snapshot.ts";
+import type { RunOutcome, ThreadFacts } from "../protocol/thread.ts";
+import { EMPTY_CONTEXT, makeCheckpoint, projectSnapshot, verifySnapshot } from "../lineage/snapshot.ts";
+import type { Look, Transaction } from "./transaction.ts";
+
+/** What the next run of a thread opens on, verified. @throws RejectedError `THREAD_CONTEXT_TAMPERED`. */
+export function bindingOf(look: Look, agent: AgentRecord): ThreadBinding | null {
+  const { thread, threadId } = agent;
+  if (thread === null) return null;
+  const { revision, digest } = thread.currentContext ?? EMPTY_CONTEXT;
+  const inherits = revision === 0 ? (thread.forkedFrom?.context ?? null) : null;
+  contextOf(look, agent);
+  return {
+    id: threadId,
+    contextRevision: revision,
+    contextDigest: digest,
+    ...(inherits === null ? {} : { inherited: inherits }),
+  };
+}
+
+/** The snapshot that a thread stands on: its own newest, else the one that it inherits, else none. */
+export function contextOf(look: Look, { threadId, thread }: AgentRecord): SnapshotRecord | null {
+  const own = thread?.currentContext ?? null;
+  const at = own === null ? (thread?.forkedFrom?.context ?? null) : { ...own, threadId };
+  return at === null || at.revision === 0
+    ? null
+    : verifySnapshot(look.store.snapshot(at.threadId, at.revision), at);
+}
+
+/** The binding of the run that has asked for this one, byte for byte (C8.4). */
+export function delegatedFrom(look: Look, parentRun: RunId | null): ThreadBinding | null {
+  return parentRun === null ? null : (look.store.run(parentRun)?.binding ?? null);
+}
+
+export interface Projected {
+  readonly run: Pick<RunRecord, "checkpoint" | "nextContextRevision">;
+  readonly thread: ThreadFacts | null;
+}
+
+/** Checkpoint and next snapshot of a run that is being settled (C1.18, C12.1). */
+export function projectRun(
+  tx: Transaction,
+  agent: AgentRecord,
+  run: RunRecord,
+  settled: { readonly outcome: RunOutcome; readonly reason: string | null },
+): Projected {
+  const { thread } = agent;
+  if (thread === null) return { run: { checkpoint: null, nextContextRevision: null }, thread };
+  const checkpoint = makeCheckpoint(tx.id("ckp"), run.id, run.pins);
+  const revision = (thread.currentContext ?? EMPTY_CONTEXT).revision + 1;
+  const { snapshot, compaction } = projectSnapshot({
+    base: contextOf(tx, agent),
+    threadId: agent.threadId,
+    revision,
+    title: thread.title,
+    run,
+    checkpoint,
+    ...settled,
+    messages: { from: Math.min(1, thread.messages), to: thread.messages },
+    createdAt: tx.now,
+    limits: tx.context.lineage,
+  });
+  tx.store.putSnapshot(snapshot);
+  if (compaction !== null) tx.store.putCompaction(compaction);
+  return {
+    run: { checkpoint, nextContextRevision: revision },
+    thread: {
+      ...thread,
+      currentContext: { revision, digest: snapshot.digest },
+      compactions: thread.compactions + (compaction === null ? 0 : 1),
+      voided: run.acceptedAt === null ? addOrdinal(thread.voided, run.ordinal) : thread.voided,
+    },
+  };
+}
