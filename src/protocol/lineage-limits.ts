@@ -47,3 +47,12 @@ export const DEFAULT_LINEAGE_LIMITS: LineageLimits = lineageLimitsSchema.parse({
 
 /** Texts of people (C18.3, C18.13, C18.15). */
 export const TITLE_CHARACTERS = 200;
+
+/** Least and most of what a user may set; anything beyond is raised or lowered to it (C18.7, C18.8, C18.11). */
+export const LINEAGE_BOUNDS = {
+  seedChars: [1024, 200_000],
+  seedMessages: [50, 500],
+  recentMessages: [1, 500],
+  messageChars: [1, 50_000],
+  handoffTokens: [1024, 64_000],
+} as const satisfies Readonly<Record<string, readonly [least: number, most: number]>>;

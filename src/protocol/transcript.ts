@@ -69,6 +69,7 @@ export type ItemBody =
 
 export type ContextTopic =
   | "inherited_history"
+  | "handoff"
   | "role"
   | "mode_hint"
   | "children"

@@ -1,0 +1,129 @@
+/**
+ * Room of a handoff (C6.7, C18.11): how much may be sent at all, and the meter that everything written is charged to,
+ * its frame included.
+ *
+ * - B1 One byte counts as one token: no text has more tokens than bytes, whoever counts them.
+ * - B2 Characters are UTF-16 units. A text never has more of them than bytes, so both limits are always finite.
+ */
+import { byteLength } from "../../platform/text.ts";
+import { LINEAGE_BOUNDS, type LineageLimits } from "../../protocol/lineage-limits.ts";
+import { ASSUMED_CONTEXT_WINDOW } from "../../protocol/limits.ts";
+
+export interface HandoffBudget {
+  /** The narrowest limit, in its own unit; `maxBytes` and `maxChars` hold together. */
+  readonly limit: number;
+  readonly unit: "tokens" | "bytes" | "chars";
+  readonly maxBytes: number;
+  readonly maxChars: number;
+}
+
+export interface BudgetRequest {
+  readonly limits: LineageLimits;
+  /** Tokens of a handoff or characters of a seed; null takes the limits' own for a handoff. */
+  readonly configured: { readonly unit: "tokens" | "chars"; readonly limit: number } | null;
+  /** `maxRecommendedChars` of the provider. */
+  readonly providerMaxChars: number | null;
+  /** Tokens of the target's context window; null where nobody knows. */
+  readonly window: number | null;
+  /** Tokens that the provider thread holds already. */
+  readonly occupied: number;
+  /** The user's message that goes along. */
+  readonly message: { readonly text: string; readonly images: number; readonly attachments: number };
+}
+
+export function budgetFor(request: BudgetRequest): HandoffBudget {
+  const { limits, message } = request;
+  const configured = request.configured ?? { unit: "tokens", limit: limits.handoffTokens };
+  const capped = clamp(
+    configured.limit,
+    configured.unit === "tokens" ? LINEAGE_BOUNDS.handoffTokens : LINEAGE_BOUNDS.seedChars,
+  );
+  const window = request.window ?? ASSUMED_CONTEXT_WINDOW;
+  const reserve = Math.max(limits.windowReserveTokens, Math.ceil(window * limits.windowReserveShare));
+  const spoken =
+    byteLength(message.text) +
+    message.images * limits.imageTokens +
+    message.attachments * limits.attachmentTokens;
+  const caps: { unit: HandoffBudget["unit"]; limit: number }[] = [
+    { unit: configured.unit, limit: capped },
+    { unit: "tokens", limit: Math.max(0, window - request.occupied - spoken - reserve) },
+  ];
+  // The cap in bytes is a handoff's; a seed has its own cap in characters.
+  if (configured.unit === "tokens") caps.push({ unit: "bytes", limit: limits.handoffBytes });
+  if (request.providerMaxChars !== null) caps.push({ unit: "chars", limit: request.providerMaxChars });
+  return narrowest(caps);
+}
+
+/** A budget of so many characters and no other limit, such as a seed's whose window is not known. */
+export function charsBudget(limit: number): HandoffBudget {
+  return { limit, unit: "chars", maxBytes: limit * 3, maxChars: limit };
+}
+
+function narrowest(caps: readonly { unit: HandoffBudget["unit"]; limit: number }[]): HandoffBudget {
+  const least = (kept: (unit: HandoffBudget["unit"]) => boolean): number =>
+    Math.min(...caps.filter(({ unit }) => kept(unit)).map(({ limit }) => limit));
+  const all = least(() => true);
+  const tightest = caps.find(({ limit }) => limit === all)!;
+  const maxBytes = least((unit) => unit !== "chars");
+  return {
+    ...tightest,
+    maxBytes,
+    maxChars: Math.min(
+      maxBytes,
+      least((unit) => unit === "chars"),
+    ),
+  };
+}
+
+export function clamp(value: number, [least, most]: readonly [number, number]): number {
+  return Math.min(Math.max(value, least), most);
+}
+
+/** How much of a budget a text takes, in the unit of its limit. */
+export function usedOf(text: string, { unit }: Pick<HandoffBudget, "unit">): number {
+  return unit === "chars" ? text.length : byteLength(text);
+}
+
+/** What is left of a budget. A share spends from its whole as well. */
+export class Meter {
+  #bytes: number;
+  #chars: number;
+  readonly #whole: Meter | null;
+
+  constructor(maxBytes: number, maxChars: number, whole: Meter | null = null) {
+    this.#bytes = maxBytes;
+    this.#chars = maxChars;
+    this.#whole = whole;
+  }
+
+  /** At most this part of what is left now. */
+  share(part: number): Meter {
+    return new Meter(Math.floor(this.#bytes * part), Math.floor(this.#chars * part), this);
+  }
+
+  get chars(): number {
+    return Math.min(this.#chars, this.#whole?.chars ?? this.#chars);
+  }
+
+  fits(text: string): boolean {
+    return this.#holds(byteLength(text), text.length);
+  }
+
+  /** Charges the text, or says that there is no room for it and charges nothing. */
+  take(text: string): boolean {
+    const bytes = byteLength(text);
+    if (!this.#holds(bytes, text.length)) return false;
+    this.#charge(bytes, text.length);
+    return true;
+  }
+
+  #holds(bytes: number, chars: number): boolean {
+    return bytes <= this.#bytes && chars <= this.#chars && (this.#whole?.#holds(bytes, chars) ?? true);
+  }
+
+  #charge(bytes: number, chars: number): void {
+    this.#bytes -= bytes;
+    this.#chars -= chars;
+    this.#whole?.#charge(bytes, chars);
+  }
+}
