@@ -286,7 +286,7 @@ const WHOLE_TEXT: HandoffAbout = {
 /** The text of a transfer, redacted and ready; it never changes afterwards. */
 export function readyHandoff(input: {
   readonly id: HandoffId;
-  readonly transfer: Pick<TransferRecord, "id" | "treeId" | "targetThreadId">;
+  readonly transfer: Pick<TransferRecord, "id" | "treeId" | "sourceThreadId" | "targetThreadId">;
   readonly text: string;
   readonly coveredRanges: HandoffRecord["coveredRanges"];
   readonly redact: Redact;
@@ -298,6 +298,7 @@ export function readyHandoff(input: {
     id: input.id,
     transferId: input.transfer.id,
     treeId: input.transfer.treeId,
+    sourceThreadId: input.transfer.sourceThreadId,
     threadId: input.transfer.targetThreadId,
     ...WHOLE_TEXT,
     ...input.about,

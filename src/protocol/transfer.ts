@@ -119,6 +119,8 @@ export interface HandoffRecord {
   readonly id: HandoffId;
   readonly transferId: TransferId;
   readonly treeId: TreeId;
+  /** The thread that it tells of: `coveredRuns` and `coveredRanges` are that thread's. */
+  readonly sourceThreadId: ThreadId;
   /** The thread that it is for. */
   readonly threadId: ThreadId;
   readonly targetRunId: RunId | null;
