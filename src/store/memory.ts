@@ -13,6 +13,7 @@ import { freezeDeep, freezeTop } from "./memory/freeze.ts";
 import { Journal } from "./memory/journal.ts";
 import { logRows } from "./memory/logs.ts";
 import { mailRows } from "./memory/mail.ts";
+import { threadRows } from "./memory/thread-rows.ts";
 import { transferRows } from "./memory/transfers.ts";
 import { treeRows } from "./memory/trees.ts";
 import { waitRows } from "./memory/waits.ts";
@@ -45,6 +46,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
     ...work.rows,
     ...waitRows(journal, freeze),
     ...transferRows(journal, freeze),
+    ...threadRows(journal, freeze),
     ...logRows(journal, freeze),
     ...treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.runningTrees()]),
   };

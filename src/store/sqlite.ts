@@ -19,6 +19,7 @@ import { endsTransaction, storeError } from "./sqlite/errors.ts";
 import { type FileOptions, openFile, watchFile } from "./sqlite/file.ts";
 import { logRows } from "./sqlite/logs.ts";
 import { mailRows } from "./sqlite/mail.ts";
+import { threadRows } from "./sqlite/thread-rows.ts";
 import { Threads } from "./sqlite/threads.ts";
 import { transferRows } from "./sqlite/transfers.ts";
 import { treeRows } from "./sqlite/trees.ts";
@@ -89,6 +90,7 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     ...workRows(connection, threads),
     ...waitRows(connection, threads),
     ...transferRows(connection, threads),
+    ...threadRows(connection, threads),
     ...logRows(connection, threads),
     ...treeRows(connection, threads, now),
   };

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { handoffOf } from "../../src/lineage/transfer.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import type { Logger } from "../../src/platform/logger.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
@@ -233,9 +234,7 @@ describe.each(STORES)("secrets on %s", (store) => {
     const handoffs = await h.store.read((view) =>
       view
         .transfers(h.tree.id, { limit: 100 })
-        .rows.flatMap(
-          (transfer) => view.handoff(transfer.resolution?.contextHandoffId ?? ("hnd_none" as never)) ?? [],
-        ),
+        .rows.flatMap((transfer) => view.handoff(handoffOf(transfer) ?? "hnd_none") ?? []),
     );
     expect(handoffs.length).toBeGreaterThan(0);
     expect(leaks(handoffs)).toBe(false);

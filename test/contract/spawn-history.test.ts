@@ -11,6 +11,7 @@ import {
   together,
   wait,
 } from "../../src/providers/scripted/script.ts";
+import { handoffOf } from "../../src/lineage/transfer.ts";
 import { loadRoles } from "../../src/policy/roles.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -95,10 +96,8 @@ describe.each(STORES)("what a child inherits on %s", (store) => {
         consumedAt: expect.any(Number) as number,
         targetRunId: expect.stringMatching(/^run_/) as string,
       });
-      const handoff =
-        transfer.resolution === null
-          ? null
-          : await look(h).view((view) => view.handoff(transfer.resolution!.contextHandoffId));
+      const id = handoffOf(transfer);
+      const handoff = id === null ? null : await look(h).view((view) => view.handoff(id));
       if (transfer.note === "none") expect(handoff).toBeNull();
       else expect(handoff).toMatchObject({ status: "ready", targetRunId: transfer.targetRunId });
     }

@@ -13,6 +13,7 @@ import {
   together,
   wait,
 } from "../../src/providers/scripted/script.ts";
+import { handoffOf } from "../../src/lineage/transfer.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { hostTools } from "../../src/tools/host-tools.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -76,7 +77,7 @@ describe.each(STORES)("results of works on %s", (store) => {
       targetThreadId: forA.replyTo!.threadId,
       note: forA.outcome!.ending,
     });
-    const handoff = await look(h).view((view) => view.handoff(transfer!.resolution!.contextHandoffId));
+    const handoff = await look(h).view((view) => view.handoff(handoffOf(transfer!)!));
     expect(handoff!.summaryText).toBe(forA.outcome!.text);
   });
 

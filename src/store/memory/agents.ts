@@ -1,6 +1,6 @@
 /** Trees and agents in memory. Paths of a tree are kept sorted, so that a subtree is one range of them. */
 import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
-import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
+import type { AgentRecord, ThreadState, TreeRecord } from "../../protocol/agent.ts";
 import { InvariantError } from "../../protocol/errors.ts";
 import type { TreeId } from "../../protocol/ids.ts";
 import type { AgentRows } from "../backend.ts";
@@ -10,6 +10,15 @@ import { type Freeze, pageOf, Table } from "./table.ts";
 
 const placeOf = (tree: TreeId, path: AgentPath): string => `${tree} ${path}`;
 
+/** Names the list of the roots that have this workspace and this state, where these are given. */
+const listOf = (workspace?: string, state?: ThreadState): string => JSON.stringify([workspace, state]);
+
+/** Every list that a root is in. */
+function listsOf({ config: { workspace }, state }: AgentRecord): readonly string[] {
+  const lists = [listOf(undefined, undefined), listOf(undefined, state)];
+  return workspace === null ? lists : [...lists, listOf(workspace), listOf(workspace, state)];
+}
+
 export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
   const trees = new Table<TreeRecord>(journal, freeze, (tree) => tree.treeId);
   const agents = new Table<AgentRecord>(journal, freeze, (agent) => agent.threadId);
@@ -17,6 +26,8 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
   const byTree = agents.index((agent) => agent.treeId);
   const byToken = agents.index((agent) => agent.tokenDigest);
   const byParent = agents.index((agent) => agent.parent);
+  const roots = agents.paged((agent) => (agent.parent === null ? listsOf(agent) : null));
+  const descendants = agents.paged((agent) => agent.thread?.lineage.rootThreadId ?? null);
   const sorted = new Map<TreeId, AgentPath[]>();
   const fresh = new Map<TreeId, AgentPath[]>();
   const usage = new UsageCache();
@@ -66,6 +77,8 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
     childrenOf: (id, page) => pageOf(byParent.get(id), page, ({ threadId }) => threadId),
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => totalsOf(within(tree, under).map((agent) => agent.usage))),
+    threads: ({ workspace, state }, page) => roots.page(listOf(workspace, state), page, "newest first"),
+    descendants: (root, page) => descendants.page(root, page, "oldest first"),
     putTree: (record) => void trees.put(record),
     putAgent(record) {
       const there = agentAt(record.treeId, record.path);

@@ -5,14 +5,8 @@
  */
 import type { Page, PageRequest } from "../port.ts";
 import type { Journal } from "./journal.ts";
-
-interface Row<R> {
-  readonly place: number;
-  readonly record: R;
-}
-
-/** Keys under which a record is found; null for none. */
-type KeysOf<R> = (record: R) => string | null | readonly string[];
+import { keyList, type KeysOf, type Row } from "./keys.ts";
+import { PagedIndex } from "./paged-index.ts";
 
 /** How a table keeps records from being changed by whoever holds them. */
 export type Freeze = <R extends object>(record: R) => R;
@@ -22,7 +16,7 @@ export class Table<R extends object> {
   readonly #journal: Journal;
   readonly #freeze: Freeze;
   readonly #rows = new Map<string, Row<R>>();
-  readonly #indexes: Index<R>[] = [];
+  readonly #indexes: (Index<R> | PagedIndex<R>)[] = [];
   #places = 0;
 
   constructor(journal: Journal, freeze: Freeze, idOf: (record: R) => string) {
@@ -33,6 +27,13 @@ export class Table<R extends object> {
 
   index(keysOf: KeysOf<R>): Index<R> {
     const index = new Index<R>(this.#rows, keysOf);
+    this.#indexes.push(index);
+    return index;
+  }
+
+  /** For lists that are long and read by the page; `positionOf` orders them by something else than their rows' places. */
+  paged(keysOf: KeysOf<R>, positionOf?: (record: R) => number): PagedIndex<R> {
+    const index = new PagedIndex<R>(this.#rows, keysOf, positionOf);
     this.#indexes.push(index);
     return index;
   }
@@ -158,10 +159,6 @@ export function pageOf<R>(rows: readonly R[], page: PageRequest, idOf: (row: R) 
   const slice = rows.slice(start, start + limit);
   const last = slice.at(-1);
   return { rows: slice, next: last !== undefined && start + slice.length < rows.length ? idOf(last) : null };
-}
-
-function keyList(keys: string | null | readonly string[]): readonly string[] {
-  return keys === null ? [] : typeof keys === "string" ? [keys] : keys;
 }
 
 function inOrder<R>(rows: Row<R>[]): R[] {

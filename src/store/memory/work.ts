@@ -20,7 +20,8 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
   const byExecutor = works.index(({ executor }) => executor);
   const byParent = works.index(({ parents }) => parents);
   const runs = new Table<RunRecord>(journal, freeze, ({ id }) => id);
-  const runsOfThread = runs.index(({ threadId }) => threadId);
+  const runsOfThread = runs.paged(({ threadId }) => threadId);
+  const runAt = runs.index(({ threadId, ordinal }) => `${threadId} ${ordinal}`);
   const openRuns = runs.index((run) => (isSettled(run) ? null : run.treeId));
 
   return {
@@ -33,7 +34,8 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
         byExecutor.get(executor).findLast((work) => requester === undefined || askerOf(work) === requester),
       worksUnder: (id) => byParent.get(id),
       run: (id) => runs.get(id),
-      runsOf: (id, page) => pageOf(runsOfThread.get(id), page, (run) => run.id),
+      runsOf: (id, page) => runsOfThread.page(id, page, "oldest first"),
+      runAt: (id, ordinal) => runAt.first(`${id} ${ordinal}`),
       openRuns: (tree) => openRuns.get(tree),
       putWork: (record) => void works.put(record),
       putRun: (record) => void runs.put(record),

@@ -1,4 +1,7 @@
-/** Trees and agents. A subtree is one range of paths: `/` sorts before every character of a segment. */
+/**
+ * Trees and agents. A subtree is one range of paths: `/` sorts before every character of a segment. What lists of threads
+ * look for changes seldom and is written when it does, for it stands in indexes.
+ */
 import type { AgentPath } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
 import type { ThreadId } from "../../protocol/ids.ts";
@@ -16,6 +19,8 @@ const tokenEnd = (digest: string): string => digest.slice(-16);
 
 export function agentRows(connection: Connection, threads: Threads): AgentRows {
   const trees = new Table<TreeRecord>(connection, { name: "trees", idOf: ({ treeId }) => treeId });
+  const lineageOf = ({ thread }: AgentRecord): number | null =>
+    thread === null ? null : threads.number(thread.lineage.rootThreadId);
   const agents = new Table<AgentRecord>(connection, {
     name: "agents",
     idOf: ({ threadId }) => threadId,
@@ -24,6 +29,9 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
       tree: ({ treeId }) => threads.number(treeId),
       path: ({ path }) => path,
       parent: ({ parent }) => (parent === null ? null : threads.number(parent)),
+      state: ({ state }) => state,
+      workspace: ({ config }) => config.workspace,
+      lineage: lineageOf,
     },
     moving: {
       token: ({ tokenDigest }) => tokenEnd(tokenDigest),
@@ -40,6 +48,14 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
   const at = agents.list("WHERE tree = ? AND path = ?");
   const byToken = agents.list("WHERE token = ?");
   const children = agents.pages("parent = ?", "oldest first");
+  const relist = connection.statement(
+    "UPDATE agents SET state = ?, workspace = ?, lineage = ? WHERE number = ?",
+  );
+  const roots = agents.pages("parent IS NULL", "newest first");
+  const rootsIn = agents.pages("parent IS NULL AND workspace = ?", "newest first");
+  const rootsWith = agents.pages("parent IS NULL AND state = ?", "newest first");
+  const rootsInWith = agents.pages("parent IS NULL AND workspace = ? AND state = ?", "newest first");
+  const descendants = agents.pages("lineage = ?", "oldest first");
   const within = connection.statement(
     `SELECT id, body FROM agents
       WHERE tree = ? AND path >= ? AND path < ? AND path > ? AND open >= ? ORDER BY path LIMIT ?`,
@@ -76,13 +92,29 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
           row;
         return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, cost, unpriced, incomplete };
       }),
+    threads({ workspace, state }, page) {
+      if (workspace === undefined) return state === undefined ? roots(page) : rootsWith(page, state);
+      return state === undefined ? rootsIn(page, workspace) : rootsInWith(page, workspace, state);
+    },
+    descendants: (root, page) => descendants(page, threads.find(root)),
     putTree: (record) => trees.put(record),
     putAgent(record) {
       const before = agents.get(record.threadId);
       agents.put(record);
+      if (before !== undefined && !isListedAlike(before, record)) {
+        relist.run(record.state, record.config.workspace, lineageOf(record), threads.number(record.threadId));
+      }
       usage.follow(before, record);
     },
   };
+}
+
+function isListedAlike(a: AgentRecord, b: AgentRecord): boolean {
+  return (
+    a.state === b.state &&
+    a.config.workspace === b.config.workspace &&
+    a.thread?.lineage.rootThreadId === b.thread?.lineage.rootThreadId
+  );
 }
 
 type SumRow = readonly [number, number, number, number, number, number, number];

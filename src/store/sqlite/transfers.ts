@@ -1,7 +1,7 @@
 /** Transfers, handoffs and artifacts. */
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../../protocol/transfer.ts";
 import type { TransferRows } from "../backend.ts";
-import { isPending } from "../pending-transfer.ts";
+import { isPending, requireTransferType } from "../transfer-rules.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
 import type { Threads } from "./threads.ts";
@@ -14,24 +14,47 @@ export function transferRows(connection: Connection, threads: Threads): Transfer
       tree: ({ treeId }) => threads.number(treeId),
       work_id: ({ workId }) => workId,
       type: ({ type }) => type,
+      source: ({ sourceThreadId }) => threads.number(sourceThreadId),
       target: ({ targetThreadId }) => threads.number(targetThreadId),
     },
     moving: { pending: (one) => (isPending(one) ? 1 : 0) },
   });
-  const handoffs = new Table<HandoffRecord>(connection, { name: "handoffs", idOf: ({ id }) => id });
+  const handoffs = new Table<HandoffRecord>(connection, {
+    name: "handoffs",
+    idOf: ({ id }) => id,
+    fixed: { thread: ({ threadId }) => threads.number(threadId) },
+  });
   const artifacts = new Table<ArtifactRecord>(connection, { name: "artifacts", idOf: ({ id }) => id });
   const ofTree = transfers.pages("tree = ?", "oldest first");
   const ofWork = transfers.list("WHERE work_id = ? AND type = ? ORDER BY rowid DESC LIMIT 1");
+  // Two indexes merged by age, so that a page costs what it returns.
+  const ofThread = connection.statement(
+    `SELECT id, body, rowid AS place FROM transfers WHERE source = ?1 AND rowid > ?2
+      UNION ALL
+     SELECT id, body, rowid FROM transfers WHERE target = ?1 AND source <> ?1 AND rowid > ?2
+      ORDER BY place LIMIT ?3`,
+  );
+  const placeOf = connection.statement("SELECT rowid FROM transfers WHERE id = ?");
   const pendingTo = transfers.list("WHERE target = ? AND pending = 1 ORDER BY rowid");
+  const handoffsOf = handoffs.pages("thread = ?", "oldest first");
 
   return {
     transfer: (id) => transfers.get(id),
     transferOfWork: (work, type) => ofWork(work, type)[0],
     transfers: (tree, page) => ofTree(page, threads.find(tree)),
+    transfersOf(id, { after = null, limit }) {
+      const place = after === null ? 0 : ((placeOf.get(after)?.[0] as number | undefined) ?? 0);
+      const rows = ofThread.all(threads.find(id), place, limit + 1);
+      return transfers.page(rows, limit, (one) => one.id);
+    },
     pendingTransfersTo: (id) => pendingTo(threads.find(id)),
     handoff: (id) => handoffs.get(id),
+    handoffsOf: (id, page) => handoffsOf(page, threads.find(id)),
     artifact: (id) => artifacts.get(id),
-    putTransfer: (record) => transfers.put(record),
+    putTransfer(record) {
+      requireTransferType(record);
+      transfers.put(record);
+    },
     putHandoff: (record) => handoffs.put(record),
     putArtifact: (record) => artifacts.put(record),
   };

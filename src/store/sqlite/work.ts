@@ -23,6 +23,7 @@ export function workRows(connection: Connection, threads: Threads): WorkRows {
     fixed: {
       tree: ({ treeId }) => threads.number(treeId),
       thread: ({ threadId }) => threads.number(threadId),
+      ordinal: ({ ordinal }) => ordinal,
     },
     moving: { open: (run) => (isSettled(run) ? 0 : 1) },
   });
@@ -35,6 +36,7 @@ export function workRows(connection: Connection, threads: Threads): WorkRows {
   const linkParent = connection.statement("INSERT INTO work_parents (parent, work_id) VALUES (?, ?)");
   const unlinkParents = connection.statement("DELETE FROM work_parents WHERE parent = ? AND work_id = ?");
   const ofThread = runs.pages("thread = ?", "oldest first");
+  const at = runs.list("WHERE thread = ? AND ordinal = ? ORDER BY rowid LIMIT 1");
   const openRuns = runs.list("WHERE tree = ? AND open = 1 ORDER BY rowid");
 
   return {
@@ -50,6 +52,7 @@ export function workRows(connection: Connection, threads: Threads): WorkRows {
     worksUnder: (id) => under(id),
     run: (id) => runs.get(id),
     runsOf: (id, page) => ofThread(page, threads.find(id)),
+    runAt: (id, ordinal) => at(threads.find(id), ordinal)[0],
     openRuns: (tree) => openRuns(threads.find(tree)),
     putWork(record) {
       const parents = works.get(record.id)?.parents ?? [];

@@ -11,6 +11,7 @@ import {
   spawnTransfer,
   supersede,
   supersedeHandoff,
+  wholePoint,
 } from "../../../src/lineage/transfer.ts";
 import { redact } from "../../../src/platform/redact.ts";
 import type { ItemBody } from "../../../src/protocol/transcript.ts";
@@ -23,11 +24,12 @@ const input = {
   workId: "wrk_1",
   source: "thread_root",
   target: "thread_child",
-  sourcePoint: { threadId: "thread_root", runId: "run_1", items: 4, cut: "exclusive" },
+  sourcePoint: wholePoint("thread_root", { items: 4, ordinal: 1, runId: "run_1" }),
   sourceProvider: "near",
   targetProvider: "far",
   at: 10,
 } as const;
+const handoff = { id: "hnd_1", kind: "portable_context" } as const;
 const spawn = (carries: boolean) =>
   spawnTransfer({ ...input, turns: carries ? "all" : "none", carries, createdBy: "agent" });
 const result = resultTransfer({ ...input, ending: "interrupted" });
@@ -48,7 +50,7 @@ describe("a transfer", () => {
   });
 
   test("that carries context is resolved, then consumed by a run", () => {
-    const resolved = resolvePortable(spawn(true), "hnd_1", 20);
+    const resolved = resolvePortable(spawn(true), handoff, 20);
     expect(resolved).toMatchObject({
       status: "resolved_portable",
       resolution: { strategy: "portable_context", contextHandoffId: "hnd_1" },
@@ -67,7 +69,7 @@ describe("a transfer", () => {
       status: "consumed",
       resolution: null,
     });
-    expect(() => resolvePortable(spawn(false), "hnd_1", 20)).toThrow(illegal);
+    expect(() => resolvePortable(spawn(false), handoff, 20)).toThrow(illegal);
   });
 
   test("that carries context is not consumed unresolved", () => {
@@ -76,7 +78,7 @@ describe("a transfer", () => {
   });
 
   test("to a host-driven root has no run, and only a result may", () => {
-    const resolved = resolvePortable(result, "hnd_1", 20);
+    const resolved = resolvePortable(result, handoff, 20);
     expect(consume(resolved, { hostDriven: true }, 30)).toMatchObject({ consumedAt: 30, targetRunId: null });
     expect(() => consume(spawn(false), { hostDriven: true }, 30)).toThrow(illegal);
   });
@@ -84,24 +86,26 @@ describe("a transfer", () => {
   const ends: Readonly<Record<string, TransferRecord>> = {
     consumed: consume(spawn(false), { runId: "run_2" }, 30),
     failed: fail(spawn(true), "no room", 30),
-    superseded: supersede(resolvePortable(spawn(true), "hnd_1", 20), 30),
+    superseded: supersede(resolvePortable(spawn(true), handoff, 20), 30),
   };
   test.for(Object.keys(ends))("stays %s", (status) => {
     const record = ends[status]!;
     expect(record.status).toBe(status);
-    expect(() => resolvePortable(record, "hnd_2", 40)).toThrow(illegal);
+    expect(() => resolvePortable(record, handoff, 40)).toThrow(illegal);
     expect(() => consume(record, { runId: "run_3" }, 40)).toThrow(illegal);
     expect(() => fail(record, "x", 40)).toThrow(illegal);
     expect(() => supersede(record, 40)).toThrow(illegal);
   });
 
   test("is resolved once", () => {
-    expect(() => resolvePortable(resolvePortable(spawn(true), "hnd_1", 20), "hnd_2", 30)).toThrow(illegal);
+    expect(() =>
+      resolvePortable(resolvePortable(spawn(true), handoff, 20), { ...handoff, id: "hnd_2" }, 30),
+    ).toThrow(illegal);
   });
 
   test("keeps its digest through every move, and has another for other content", () => {
     const first = spawn(true);
-    expect(consume(resolvePortable(first, "hnd_1", 20), { runId: "run_2" }, 30).digest).toBe(first.digest);
+    expect(consume(resolvePortable(first, handoff, 20), { runId: "run_2" }, 30).digest).toBe(first.digest);
     expect(spawn(false).digest).not.toBe(first.digest);
   });
 });
@@ -110,7 +114,7 @@ describe("a handoff", () => {
   const ready = (text: string) =>
     readyHandoff({
       id: "hnd_1",
-      transfer: { id: "xfr_1", treeId: "thread_root", targetThreadId: "thread_child" },
+      transfer: { id: "xfr_1", treeId: "thread_root", sourceThreadId: "thread_root", targetThreadId: "thread_child" },
       text,
       coveredRanges: [[0, 2]],
       redact,
@@ -129,10 +133,16 @@ describe("a handoff", () => {
     const delivered = deliverHandoff(ready("text"), "run_2", 20);
     expect(delivered).toMatchObject({ deliveredAt: 20, targetRunId: "run_2", digest: ready("text").digest });
     expect(() => deliverHandoff(delivered, "run_3", 30)).toThrow(illegal);
-    const gone = supersedeHandoff(delivered);
-    expect(gone).toMatchObject({ status: "superseded", summaryText: "text", deliveredAt: 20 });
-    expect(() => supersedeHandoff(gone)).toThrow(illegal);
-    expect(() => deliverHandoff(supersedeHandoff(ready("text")), "run_2", 30)).toThrow(illegal);
+    const gone = supersedeHandoff(delivered, 30, "hnd_2");
+    expect(gone).toMatchObject({
+      status: "superseded",
+      supersededBy: "hnd_2",
+      summaryText: "text",
+      deliveredAt: 20,
+      updatedAt: 30,
+    });
+    expect(() => supersedeHandoff(gone, 40)).toThrow(illegal);
+    expect(() => deliverHandoff(supersedeHandoff(ready("text"), 20), "run_2", 30)).toThrow(illegal);
   });
 
   test("has another digest for another text", () => {

@@ -53,6 +53,7 @@ const agent: AgentRecord = {
     policyHash: "",
     adjustments: [],
   },
+  thread: null,
   hostDriven: false,
   tokenDigest: "digest",
   createdAt: 0,

@@ -1,0 +1,12 @@
+/** Rows of a table and the keys under which its indexes find them. */
+export interface Row<R> {
+  readonly place: number;
+  readonly record: R;
+}
+
+/** Keys under which a record is found; null for none. */
+export type KeysOf<R> = (record: R) => string | null | readonly string[];
+
+export function keyList(keys: ReturnType<KeysOf<never>>): readonly string[] {
+  return keys === null ? [] : typeof keys === "string" ? [keys] : keys;
+}
