@@ -10,6 +10,7 @@ import type { AgentConfig, AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
 import { ASSUMED_CONTEXT_WINDOW, type Limits } from "../protocol/limits.ts";
+import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Mailbox } from "../protocol/mail.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ToolHost } from "../protocol/tool.ts";
@@ -176,7 +177,8 @@ export class Tree implements PlanContext {
   }
 
   parksWaits(provider: string): boolean {
-    return this.shared.adapter(provider)?.capabilities.parksWaits ?? false;
+    const adapter = this.shared.adapter(provider);
+    return adapter?.loop === "ours" && adapter.capabilities.parksWaits;
   }
 
   contextWindow(agent: AgentRecord): number {
