@@ -114,7 +114,12 @@ describe("a handoff", () => {
   const ready = (text: string) =>
     readyHandoff({
       id: "hnd_1",
-      transfer: { id: "xfr_1", treeId: "thread_root", sourceThreadId: "thread_root", targetThreadId: "thread_child" },
+      transfer: {
+        id: "xfr_1",
+        treeId: "thread_root",
+        sourceThreadId: "thread_root",
+        targetThreadId: "thread_child",
+      },
       text,
       coveredRanges: [[0, 2]],
       redact,

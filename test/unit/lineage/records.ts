@@ -1,0 +1,177 @@
+/** Records of threads, provider threads, handoffs and transfers for tests of pure decisions. */
+import type { ThreadCapabilities } from "../../../src/protocol/provider-capabilities.ts";
+import type { NativeRef, ProviderThreadRecord } from "../../../src/protocol/provider-thread.ts";
+import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../../../src/protocol/transfer.ts";
+
+export const THREAD = "thread_t";
+
+export function nativeRef(nativeId: string, strength: NativeRef["strength"] = "strong"): NativeRef {
+  return { driver: "near", nativeId, strength };
+}
+
+type Groups = { readonly [K in keyof ThreadCapabilities]?: Partial<ThreadCapabilities[K]> };
+
+export function capabilities(groups: Groups = {}): ThreadCapabilities {
+  return {
+    threads: {
+      fork: "turn",
+      forkIdleOnly: false,
+      rollback: "boundary",
+      rollbackReturnsSnapshot: false,
+      read: "none",
+      forkFromChild: false,
+      ...groups.threads,
+    },
+    identity: { thread: "strong", turn: "strong", item: "strong", request: "strong", ...groups.identity },
+    turns: {
+      steer: true,
+      interrupt: true,
+      queue: false,
+      acceptedEvent: true,
+      terminalQuality: "strong",
+      ...groups.turns,
+    },
+    sessions: { multipleThreads: true, modelSwitch: true, singleWriter: false, ...groups.sessions },
+    context: {
+      channels: ["system", "synthetic_user"],
+      delta: true,
+      full: true,
+      canSummarise: false,
+      maxRecommendedChars: null,
+      ...groups.context,
+    },
+    subagents: { native: false, childIds: false, lifecycle: false, ...groups.subagents },
+    history: { bridge: false, pinnedVersion: null, ...groups.history },
+    requests: { userQuestions: false, approvals: false, surviveRestart: false, ...groups.requests },
+  };
+}
+
+export const MUTE = capabilities({ context: { channels: [], delta: false, full: false } });
+
+export function providerThread(
+  id: string,
+  nativeRunOrdinals: ProviderThreadRecord["nativeRunOrdinals"],
+  more: Partial<ProviderThreadRecord> = {},
+): ProviderThreadRecord {
+  const ordinals = nativeRunOrdinals.flatMap(([from, to]) =>
+    Array.from({ length: to - from + 1 }, (_, at) => from + at),
+  );
+  return {
+    id: `pth_${id}`,
+    treeId: THREAD,
+    provider: "near",
+    instanceId: "near-1",
+    driver: "near",
+    appThreadId: THREAD,
+    ownerNodeId: null,
+    nativeThreadRef: nativeRef(`native-${id}`),
+    nativeHeadRef: null,
+    turns: ordinals.map((ordinal) => ({ ordinal, ref: nativeRef(`turn-${ordinal}`) })),
+    model: "m",
+    status: "idle",
+    continuity: "ok",
+    nativeRunOrdinals,
+    handoffIds: [],
+    forkedFrom: null,
+    createdAt: 1,
+    updatedAt: 1,
+    ...more,
+  };
+}
+
+/** On the other provider of the tests. */
+export function farThread(
+  id: string,
+  nativeRunOrdinals: ProviderThreadRecord["nativeRunOrdinals"],
+  more: Partial<ProviderThreadRecord> = {},
+): ProviderThreadRecord {
+  const far = { provider: "far", instanceId: "far-1", driver: "far" } as const;
+  return providerThread(id, nativeRunOrdinals, { ...far, ...more });
+}
+
+/** Delivered, of this thread, unless told otherwise. */
+export function handoff(
+  id: string,
+  coveredRuns: HandoffRecord["coveredRuns"],
+  more: Partial<HandoffRecord> = {},
+): HandoffRecord {
+  return {
+    id: `hnd_${id}`,
+    transferId: "xfr_1",
+    treeId: THREAD,
+    sourceThreadId: THREAD,
+    threadId: THREAD,
+    targetRunId: null,
+    kind: "delta_context",
+    strategy: "delta_since_target_last_seen",
+    fromProviderThreadIds: [],
+    toProviderThreadId: null,
+    coveredRuns,
+    coveredRunOrdinals: null,
+    coveredRanges: [],
+    status: "ready",
+    summaryText: "text",
+    payload: { sections: [], items: 0, omittedItemIds: [], checkpointRef: null, snapshotRef: null },
+    budget: { limit: 0, used: 0, unit: "bytes" },
+    bytes: 4,
+    createdByProvider: null,
+    supersededBy: null,
+    deliveredAt: 5,
+    digest: "",
+    createdAt: 1,
+    updatedAt: 1,
+    ...more,
+  };
+}
+
+export function point(more: Partial<ContextSourcePoint> = {}): ContextSourcePoint {
+  return {
+    threadId: THREAD,
+    runId: null,
+    checkpointId: null,
+    ordinal: 0,
+    items: 0,
+    turnItemId: null,
+    providerThreadRef: null,
+    providerTurnRef: null,
+    cut: "inclusive",
+    ...more,
+  };
+}
+
+/** Pending into this thread. */
+export function transfer(
+  type: TransferRecord["type"],
+  id: string,
+  more: Partial<TransferRecord> = {},
+): TransferRecord {
+  return {
+    id: `xfr_${id}`,
+    treeId: THREAD,
+    type,
+    workId: null,
+    sourceThreadId: type === "provider_handoff" ? THREAD : "thread_source",
+    targetThreadId: THREAD,
+    sourcePoint: point({ ordinal: 3, items: 9 }),
+    basePoint: null,
+    sourceProvider: null,
+    targetProvider: null,
+    targetRunId: null,
+    status: "pending",
+    resolution: null,
+    requestedStrategy: type === "fork" ? "auto" : "portable_context",
+    note: "",
+    sourceOutcome: null,
+    staleness: [],
+    intent: null,
+    staleBase: false,
+    supersededBy: null,
+    error: null,
+    createdBy: "user",
+    createdAt: 1,
+    updatedAt: 1,
+    consumedAt: null,
+    digest: "",
+    ...more,
+  };
+}
