@@ -101,8 +101,9 @@ export class Meter {
     return new Meter(Math.floor(this.#bytes * part), Math.floor(this.#chars * part), this);
   }
 
-  get chars(): number {
-    return Math.min(this.#chars, this.#whole?.chars ?? this.#chars);
+  /** As much as is left now, apart from what is spent from here on. */
+  copy(): Meter {
+    return new Meter(this.#bytes, this.#chars);
   }
 
   fits(text: string): boolean {
@@ -118,12 +119,13 @@ export class Meter {
   }
 
   #holds(bytes: number, chars: number): boolean {
-    return bytes <= this.#bytes && chars <= this.#chars && (this.#whole?.#holds(bytes, chars) ?? true);
+    const here = bytes <= this.#bytes && chars <= this.#chars;
+    return here && (this.#whole === null || this.#whole.#holds(bytes, chars));
   }
 
   #charge(bytes: number, chars: number): void {
     this.#bytes -= bytes;
     this.#chars -= chars;
-    this.#whole?.#charge(bytes, chars);
+    if (this.#whole !== null) this.#whole.#charge(bytes, chars);
   }
 }
