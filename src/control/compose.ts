@@ -29,6 +29,7 @@ export function composeInput(
   run: RunRecord,
   items: readonly TranscriptItem[],
   limit: ComposedInput["wrapUp"],
+  carried: readonly ItemBody[],
 ): ComposedInput {
   const first = run.acceptedAt === null;
   const agent = look.agent(run.threadId);
@@ -55,6 +56,7 @@ export function composeInput(
     stubs: batch.stubs,
     leftOut: batch.leftOut.filter((mail) => mail.resultOf === null),
     bodies: [
+      ...(first ? carried : []),
       ...notes,
       ...stubs,
       ...(first ? inputLast(batch.mail) : batch.mail).map((mail) => itemOf(look, mail)),

@@ -15,6 +15,8 @@ import { admitRate } from "../policy/rates.ts";
 import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
 import { bindingOf, delegatedFrom } from "./thread-context.ts";
+import { acceptStart } from "./start-accept.ts";
+import type { RunStart } from "./start-run.ts";
 import { takeMail } from "./take-mail.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
 import { endWork, worksAskedBy } from "./works.ts";
@@ -64,6 +66,7 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
     pins: [],
     checkpoint: null,
     nextContextRevision: null,
+    rolledBackAt: null,
     history: null,
     reservedSeq: triggers.at(-1)!.seq,
     serves: [],
@@ -155,10 +158,17 @@ export interface Accepted {
  * The provider has accepted the request that contains this mail: it is `delivered`, its works are served, its transfers
  * consumed (MBX-7, lineage C4.13).
  */
-export function acceptRequest(tx: Transaction, runId: RunId, input: NextInput, wrapUp: boolean): Accepted {
+export function acceptRequest(
+  tx: Transaction,
+  runId: RunId,
+  input: NextInput,
+  { wrapUp, start }: { readonly wrapUp: boolean; readonly start: RunStart | null },
+): Accepted {
   let run = currentRun(tx, runId);
-  const agent = tx.agent(run.threadId);
   const first = run.acceptedAt === null;
+  const begun = first && start !== null ? acceptStart(tx, run, start) : null;
+  const agent = begun?.agent ?? tx.agent(run.threadId);
+  run = begun?.run ?? run;
   for (const mail of [...input.mail, ...input.stubs]) run = takeMail(tx, run, mail.id);
   for (const id of input.handed) run = takeMail(tx, run, id);
   run = {

@@ -12,6 +12,7 @@ import type { IdPrefix, MailId, RunId, ThreadId, TreeId, WorkId } from "../proto
 import type { JsonObject } from "../protocol/json.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
+import type { ToolSpec } from "../protocol/tool.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Ids } from "../platform/ids.ts";
@@ -69,6 +70,10 @@ export interface PlanContext {
   /** Where an agent stands in the queue, 1 for the next. */
   position(threadId: ThreadId): number;
   readonly lineage: LineageLimits;
+  /** The configuration on another provider or model (lineage C4.16). @throws RejectedError `INVALID_ARGUMENT`. */
+  rebind(config: AgentConfig, to: Pick<AgentConfig, "provider" | "model" | "effort">): AgentConfig;
+  /** Tools of an agent, and what they may do. */
+  toolEffects(agent: AgentRecord): readonly Pick<ToolSpec, "name" | "effects">[];
   readonly redact: Redact;
   /** Digest of a freshly minted agent token; the token itself is only known to the runtime. */
   mintTokenDigest(threadId: ThreadId): string;

@@ -55,6 +55,11 @@ export interface Shared {
   /** Own tools of the runtime, by name. */
   readonly hasTool: (name: string) => boolean;
   readonly resolveConfig: (request: ConfigRequest, profile: Profile) => AgentConfig;
+  /** The same configuration on another provider or model. */
+  readonly rebind: (
+    config: AgentConfig,
+    to: Pick<AgentConfig, "provider" | "model" | "effort">,
+  ) => AgentConfig;
   /** Stored policy within what the agents above may do now (RES-8). */
   readonly withinCeiling: (config: AgentConfig, above: readonly AgentConfig[]) => AgentConfig;
   readonly workspaceExists: (path: string) => boolean;
@@ -158,6 +163,10 @@ export class Tree implements PlanContext {
   get ids(): Ids {
     return this.shared.ids;
   }
+
+  rebind: PlanContext["rebind"] = (config, to) => this.shared.rebind(config, to);
+
+  toolEffects: PlanContext["toolEffects"] = (agent) => this.shared.toolHost.specs(agent);
 
   get lineage(): LineageLimits {
     return this.shared.lineage;

@@ -116,6 +116,32 @@ export function resolveConfig(input: ResolveInput): AgentConfig {
 }
 
 /**
+ * The same agent on another provider or model: what the model decides is taken from it, everything else stays (lineage C10).
+ * @throws RejectedError `INVALID_ARGUMENT` for a provider or model that is not there.
+ */
+export function rebindConfig(
+  config: AgentConfig,
+  to: Pick<AgentConfig, "provider" | "model" | "effort">,
+  providers: readonly ProviderFacts[],
+): AgentConfig {
+  const { provider, model, effort, facts } = chooseModel(to, {}, config, providers);
+  const { policyHash: _, ...kept } = config;
+  const bound = {
+    ...kept,
+    provider,
+    model,
+    effort,
+    leaf: facts?.collaborates === false,
+    contextWindow: facts?.contextWindow ?? null,
+    maxOutputTokens:
+      provider === config.provider && model === config.model
+        ? config.maxOutputTokens
+        : (facts?.maxOutputTokens ?? null),
+  };
+  return { ...bound, policyHash: policyHash(bound) };
+}
+
+/**
  * What a stored agent may do now: its own policy within its ancestors' present one (RES-8). It only loses.
  */
 export function withinCeiling(

@@ -59,6 +59,8 @@ export interface RunRecord {
   /** The snapshot that its settle was projected into; null until then. */
   readonly nextContextRevision: number | null;
   readonly history: HistoryState | null;
+  /** When a rollback took it back. A fork made before still tells of it (C9.9). */
+  readonly rolledBackAt: number | null;
   /** Trigger-turn mail up to this `seq` must be in before the run may end `completed` (MBX-4). */
   readonly reservedSeq: number;
   readonly serves: readonly WorkId[];

@@ -1,6 +1,6 @@
 /** The transcript of a thread: items that only grow. It is ours and exact for the providers `model` and `scripted` (REC-5). */
 import type { AgentPath } from "./agent-path.ts";
-import type { MailId, RequestId, RunId, WaitId, WorkId } from "./ids.ts";
+import type { HandoffId, MailId, RequestId, RunId, WaitId, WorkId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
 import type { MailKind } from "./mail.ts";
 
@@ -65,7 +65,13 @@ export type ItemBody =
       readonly elapsedMs: number;
     }
   /** Text of the runtime to the model: abort marker, mode hint, children, notices. `topic` names which. */
-  | { readonly kind: "context"; readonly topic: ContextTopic; readonly text: string };
+  | {
+      readonly kind: "context";
+      readonly topic: ContextTopic;
+      readonly text: string;
+      /** Of a delivered handoff. */
+      readonly handoffId?: HandoffId;
+    };
 
 export type ContextTopic =
   | "inherited_history"
@@ -78,7 +84,9 @@ export type ContextTopic =
   | "wrap_up"
   | "schema_repair"
   | "model_switch"
-  | "possibly_repeated";
+  | "possibly_repeated"
+  | "handoff"
+  | "snapshot";
 
 export type TranscriptItem = ItemBody & {
   /** 0, 1, 2 … per thread. */

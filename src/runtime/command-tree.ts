@@ -209,6 +209,8 @@ function withoutOwner(view: StoreView, treeId: TreeId, ids: Ids): PlanContext {
     isStarting: () => false,
     onlyPinnedInTheWay: () => false,
     resolveConfig: nothing,
+    rebind: nothing,
+    toolEffects: () => [],
     loaded: () => false,
     modelHint: () => null,
     position: () => 0,

@@ -66,7 +66,7 @@ export function rootConfig(sources: ConfigSources, options: TreeOptions, profile
   });
 }
 
-function providerFacts(providers: Readonly<Record<string, ProviderAdapter>>): ProviderFacts[] {
+export function providerFacts(providers: Readonly<Record<string, ProviderAdapter>>): ProviderFacts[] {
   return Object.entries(providers).map(([name, adapter]) => ({
     name,
     defaultModel: adapter.defaultModel,

@@ -26,12 +26,12 @@ import { createRedactor } from "../platform/redact.ts";
 import { defaultTracer } from "../platform/telemetry.ts";
 import { folderExists } from "../platform/workspace.ts";
 import { loadRoles } from "../policy/roles.ts";
-import { withinCeiling } from "../policy/resolve-config.ts";
+import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
 import { Residency } from "../residency/slots.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import type { Lease, Store } from "../store/port.ts";
 import { createToolHost } from "../tools/host.ts";
-import { configResolver, type ConfigSources, rootConfig } from "./configs.ts";
+import { configResolver, type ConfigSources, providerFacts, rootConfig } from "./configs.ts";
 import {
   checkRuntimeOptions,
   checkTreeOptions,
@@ -132,6 +132,7 @@ class OwnRuntime implements Runtime {
       },
       hasTool: (name) => tools.some((tool) => tool.name === name),
       resolveConfig: configResolver(this.#sources),
+      rebind: (config, to) => rebindConfig(config, to, providerFacts(providers)),
       withinCeiling: (config, above) => ({
         ...config,
         ...withinCeiling(

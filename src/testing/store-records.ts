@@ -9,7 +9,6 @@ import type { IdPrefix, ThreadId, TreeId } from "../protocol/ids.ts";
 import { DEFAULT_LIMITS } from "../protocol/limits.ts";
 import type { MailDraft } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import type { TransferRecord } from "../protocol/transfer.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import type { RuntimeRequestRecord, WaitRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
@@ -200,6 +199,7 @@ export function sampleRun(
     pins: [],
     checkpoint: null,
     nextContextRevision: null,
+    rolledBackAt: null,
     history: null,
     chain: 1,
     reservedSeq: 0,
@@ -264,53 +264,6 @@ export function sampleRequest(
     answer: null,
     createdAt: 1,
     answeredAt: null,
-    ...given,
-  };
-}
-
-export function sampleTransfer(
-  treeId: TreeId,
-  target: ThreadId,
-  name: string | number,
-  given: Partial<TransferRecord> = {},
-): TransferRecord {
-  return {
-    id: sampleId("xfr", name),
-    treeId,
-    type: "subagent_result",
-    workId: null,
-    sourceThreadId: treeId,
-    targetThreadId: target,
-    sourcePoint: {
-      threadId: treeId,
-      runId: null,
-      checkpointId: null,
-      ordinal: 0,
-      items: 0,
-      turnItemId: null,
-      providerThreadRef: null,
-      providerTurnRef: null,
-      cut: "exclusive",
-    },
-    basePoint: null,
-    sourceProvider: null,
-    targetProvider: null,
-    targetRunId: null,
-    status: "pending",
-    resolution: null,
-    requestedStrategy: "portable_context",
-    note: "completed",
-    sourceOutcome: null,
-    staleness: [],
-    intent: null,
-    staleBase: false,
-    supersededBy: null,
-    error: null,
-    createdBy: "agent",
-    createdAt: 1,
-    updatedAt: 1,
-    consumedAt: null,
-    digest: "",
     ...given,
   };
 }

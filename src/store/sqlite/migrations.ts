@@ -108,7 +108,7 @@ export const MIGRATIONS: readonly string[] = [
     ordinal = body ->> '$.ordinal',
     body = json_set(body,
       '$.binding', NULL, '$.delegatedFrom', NULL, '$.providerThreadId', NULL, '$.contextHandoffIds', json('[]'),
-      '$.pins', json('[]'), '$.checkpoint', NULL, '$.nextContextRevision', NULL, '$.history', NULL)
+      '$.pins', json('[]'), '$.checkpoint', NULL, '$.nextContextRevision', NULL, '$.rolledBackAt', NULL, '$.history', NULL)
     WHERE json_valid(body);
   CREATE INDEX runs_ordinal ON runs (thread, ordinal);
 
@@ -132,6 +132,9 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE handoffs SET
     thread = (SELECT number FROM threads WHERE threads.id = body ->> '$.threadId'),
     body = json_set(body,
+      '$.sourceThreadId', (
+        SELECT threads.id FROM transfers JOIN threads ON number = source
+          WHERE transfers.id = handoffs.body ->> '$.transferId'),
       '$.strategy', 'full_thread_summary', '$.fromProviderThreadIds', json('[]'), '$.toProviderThreadId', NULL,
       '$.coveredRuns', json('[]'), '$.coveredRunOrdinals', NULL,
       '$.payload', json('{"sections":[],"items":0,"omittedItemIds":[],"checkpointRef":null,"snapshotRef":null}'),

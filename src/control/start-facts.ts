@@ -1,0 +1,96 @@
+/** What is known before a run starts: the facts of `resolveStartContext`, read from the store in one look (lineage C4.1, C4.17). */
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { ProviderThreadId } from "../protocol/ids.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { ThreadFacts } from "../protocol/thread.ts";
+import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { ForkFacts, StartFacts, StartTarget } from "../lineage/start-plan.ts";
+import { candidateOf } from "../lineage/start-candidates.ts";
+import type { StoreView } from "../store/port.ts";
+import type { Look } from "./transaction.ts";
+
+/** What attempts of this start have taught that no record holds. */
+export interface StartMemory {
+  readonly failedResume: readonly ProviderThreadId[];
+  readonly deltaFits: boolean | null;
+  readonly nativeFailed: boolean;
+}
+
+export const NOTHING_TRIED: StartMemory = { failedResume: [], deltaFits: null, nativeFailed: false };
+
+/** The provider that the run goes to, as far as it does not depend on the thread's records. */
+export interface Destination extends Pick<
+  StartTarget,
+  "provider" | "instanceId" | "driver" | "model" | "capabilities"
+> {
+  /** What the adapter says to a change between two models of one conversation. */
+  readonly change: (from: string | null, to: string | null) => StartTarget["change"];
+}
+
+export function startFacts(
+  look: Look,
+  agent: AgentRecord & { readonly thread: ThreadFacts },
+  run: RunRecord,
+  destination: Destination,
+  memory: StartMemory,
+): StartFacts {
+  const { store: view } = look;
+  const { thread, threadId } = agent;
+  const providerThreads = view.providerThreadsOf(threadId);
+  const pending = view.pendingTransfersTo(threadId);
+  const { change, ...target } = destination;
+  const base = {
+    threadId,
+    target: {
+      ...target,
+      cleanContext: thread.selection?.cleanContext ?? false,
+      change: "apply_next_turn" as StartTarget["change"],
+      deltaFits: memory.deltaFits,
+    },
+    providerThreads,
+    failedResume: memory.failedResume,
+  };
+  const candidate = candidateOf(base);
+  if (candidate !== null) base.target.change = change(candidate.model, destination.model);
+  const fork = pending.findLast(({ type }) => type === "fork");
+  return {
+    ...base,
+    rolledBack: thread.rolledBack,
+    voided: thread.voided,
+    continuity: thread.continuity,
+    ordinal: run.ordinal,
+    handoffs: providerThreads.flatMap((one) => deliveredInto(view, one)),
+    pending,
+    fork: fork === undefined ? null : forkFacts(look, fork, memory),
+    limits: look.context.lineage,
+  };
+}
+
+function deliveredInto(view: StoreView, { handoffIds }: ProviderThreadRecord): readonly HandoffRecord[] {
+  return handoffIds.flatMap((id) => view.handoff(id) ?? []);
+}
+
+/** What lies at the point of a fork; null when its source is gone. */
+function forkFacts(look: Look, transfer: TransferRecord, memory: StartMemory): ForkFacts | null {
+  const { sourcePoint: point, sourceThreadId } = transfer;
+  const run = look.store.runAt(sourceThreadId, point.ordinal);
+  if (look.store.agent(sourceThreadId) === undefined) return null;
+  const id = run?.providerThreadId ?? null;
+  const source = id === null ? undefined : look.store.providerThread(id);
+  return {
+    point: {
+      source:
+        source === undefined
+          ? null
+          : { ...source, ofChild: source.ownerNodeId !== null, busy: source.status === "active" },
+      ordinal: point.ordinal,
+      wholeRun: point.turnItemId === null,
+      item: point.turnItemId === null ? null : point.providerTurnRef,
+      cut: point.cut,
+      carries: transfer.requestedStrategy !== "none",
+    },
+    replay: look.context.lineage.replay,
+    nativeFailed: memory.nativeFailed,
+  };
+}

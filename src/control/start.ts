@@ -1,0 +1,114 @@
+/** The start of a drive: what its run gets, which of the transcript its provider has seen, and what a refusal leaves behind. */
+import type { ProviderAdapter } from "../providers/port.ts";
+import { describeError, InvariantError, RejectedError } from "../protocol/errors.ts";
+import type { RunId } from "../protocol/ids.ts";
+import { holdsOrdinal } from "../protocol/ordinals.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import { fail } from "../lineage/transfer.ts";
+import type { Session } from "../session/session.ts";
+import { currentRun } from "./runs.ts";
+import { settleRun } from "./settle.ts";
+import type { Destination } from "./start-facts.ts";
+import { prepareStart, type RunStart } from "./start-run.ts";
+import { tellMoved } from "./start-write.ts";
+import type { Look, Transaction } from "./transaction.ts";
+import type { Tree } from "./tree.ts";
+
+/** Null where nothing is to be carried because the run goes on, or has no thread; `refused` when it was settled. */
+export async function beginStart(
+  tree: Tree,
+  session: Session,
+  signal: AbortSignal,
+): Promise<RunStart | null | "refused"> {
+  const run = session.run!;
+  try {
+    const start =
+      run.acceptedAt === null ? await prepareStart(tree, session, destination(tree, session)) : null;
+    session.foreign = await tree.look((look) => foreignRuns(look, session, start?.providerThread ?? null));
+    return start;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof RejectedError)) throw error;
+    await tree.transact((tx) => refuse(tx, run.id, error));
+    return "refused";
+  }
+}
+
+function destination(tree: Tree, session: Session): Destination {
+  const { provider, model } = session.run!;
+  const adapter = tree.shared.adapter(provider)!;
+  return {
+    provider,
+    instanceId: adapter.instanceId ?? provider,
+    driver: adapter.driver,
+    model,
+    capabilities: adapter.loop === "ours" ? adapter.threads : native(session).negotiated,
+    change: (from, to) => changeOf(adapter, from, to),
+  };
+}
+
+function native({ provider }: Session) {
+  if (provider.loop === "ours")
+    throw new InvariantError("a session without a loop of its own was asked for one");
+  return provider.session;
+}
+
+function changeOf(adapter: ProviderAdapter, from: string | null, to: string | null) {
+  if (adapter.loop === "ours") return "apply_next_turn";
+  const change = adapter.classifySelectionChange({ model: from, effort: null }, { model: to, effort: null });
+  if (typeof change === "string") return change;
+  throw new RejectedError("PROVIDER_CAPABILITY_MISSING", change.reject, {
+    capability: "sessions.modelSwitch",
+  });
+}
+
+/** Runs that went to other provider threads, or were rolled back: their items are no part of this conversation. */
+function foreignRuns(
+  look: Look,
+  session: Session,
+  starting: ProviderThreadRecord | null,
+): Session["foreign"] {
+  const { threadId, ordinal, providerThreadId } = session.run!;
+  const { thread } = look.agent(threadId);
+  if (thread === null) return null;
+  const known =
+    starting ?? (providerThreadId === null ? undefined : look.store.providerThread(providerThreadId));
+  if (known === undefined) return null;
+  const runs = new Set<RunId>();
+  for (let at = 1; at < ordinal; at += 1) {
+    if (holdsOrdinal(known.nativeRunOrdinals, at) && !holdsOrdinal(thread.rolledBack, at)) continue;
+    const run = look.store.runAt(threadId, at);
+    if (run !== undefined) runs.add(run.id);
+  }
+  const inherited = ordinal > 1 && !holdsOrdinal(known.nativeRunOrdinals, 1);
+  return runs.size === 0 && !inherited ? null : { runs, inherited };
+}
+
+/** Nothing was sent: the message is kept as a draft, and a strict fork has failed (C4.9, C5.13). */
+function refuse(tx: Transaction, id: RunId, error: RejectedError): void {
+  const run = currentRun(tx, id);
+  const agent = tx.agent(run.threadId);
+  const text = run.causes
+    .map(({ mailId }) => tx.store.mail(mailId))
+    .filter((mail) => mail?.kind === "user")
+    .map((mail) => mail!.content.text)
+    .join("\n\n");
+  if (text !== "") {
+    const sourceMessageId = run.causes.at(-1)!.mailId;
+    tx.store.putDraft({ threadId: run.threadId, text, sourceMessageId, createdAt: tx.now, clearedAt: null });
+  }
+  if (error.code === "FORK_NATIVE_UNSUPPORTED" || error.code === "FORK_NATIVE_FAILED") {
+    for (const transfer of tx.store.pendingTransfersTo(run.threadId)) {
+      if (transfer.type !== "fork") continue;
+      const failed = fail(transfer, `${error.code}: ${error.message}`, tx.now);
+      tx.store.putTransfer(failed);
+      tellMoved(tx, agent, failed, run.id);
+    }
+  }
+  settleRun(tx, id, {
+    status: "failed",
+    reason: "provider_error",
+    text: "",
+    error: { code: error.code, message: tx.context.redact(describeError(error)), status: null },
+  });
+}
