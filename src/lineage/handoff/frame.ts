@@ -89,9 +89,9 @@ function outcomesOf(segment: HandoffSegment, at: number, segments: readonly Hand
   );
 }
 
-/** `failed (provider_refused)` */
+/** `failed, provider_refused` */
 export function endingOf({ status, reason }: Pick<HandoffRun, "status" | "reason">): string {
-  return reason === null || reason === status ? status : `${status} (${reason})`;
+  return reason === null || reason === status ? status : `${status}, ${reason}`;
 }
 
 /** `run 3`, and of whom where it is an ancestor's. */
