@@ -1,0 +1,88 @@
+/**
+ * What a rollback does to one provider thread (lineage C9.5, C9.6): nothing, the provider's own rollback, or the end of
+ * its use.
+ *
+ * - R1 The provider is told the last of its turns that stays; where that has no name, the first one that goes.
+ * - R2 A provider thread that the provider itself forked keeps what it was forked with: it is rolled back to before its
+ *   first turn, and never to its start.
+ */
+import { RejectedError } from "../protocol/errors.ts";
+import type { HandoffId, ProviderThreadId, RunId } from "../protocol/ids.ts";
+import { countOrdinals, holdsOrdinal, type OrdinalRange, overlap, without } from "../protocol/ordinals.ts";
+import type { Boundary } from "../protocol/provider-capabilities.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import { covered, lastOrdinal } from "./coverage.ts";
+import type { RollbackFacts } from "./rollback-target.ts";
+
+export type ProviderThreadStep = { readonly id: ProviderThreadId } & (
+  | { readonly action: "untouched" | "divergent" }
+  | {
+      readonly action: "roll_back";
+      readonly boundary: Boundary;
+      /** What it knows afterwards. */
+      readonly nativeRunOrdinals: readonly OrdinalRange[];
+      readonly turns: ProviderThreadRecord["turns"];
+      readonly handoffIds: readonly HandoffId[];
+    }
+);
+
+/** @throws RejectedError where the provider's own rollback is demanded and not to be had. */
+export function stepOf(
+  record: ProviderThreadRecord,
+  rolledBack: readonly OrdinalRange[],
+  facts: RollbackFacts,
+  wasTakenBack: (runId: RunId | null) => boolean,
+): ProviderThreadStep {
+  const { id, continuity, nativeRunOrdinals, turns, handoffIds } = record;
+  if (continuity === "divergent" || !overlap(covered(record, facts.handoffs), rolledBack)) {
+    return { id, action: "untouched" };
+  }
+  if (id !== facts.activeProviderThreadId || facts.request.native === "avoided") {
+    return { id, action: "divergent" };
+  }
+  const strict = facts.request.native === "demanded";
+  const { capabilities } = facts;
+  if (capabilities === null || capabilities.threads.rollback === "none") {
+    if (!strict) return { id, action: "divergent" };
+    throw new RejectedError(
+      "ROLLBACK_NATIVE_UNSUPPORTED",
+      `${record.provider} cannot roll its own conversation back; roll back without demanding that.`,
+      { providerThreadId: id, provider: record.provider },
+    );
+  }
+  const boundary = boundaryOf(record, rolledBack);
+  if (boundary === null) {
+    if (!strict) return { id, action: "divergent" };
+    throw new RejectedError(
+      "ROLLBACK_TURN_UNAVAILABLE",
+      `${record.provider} has no name for the turn to go back to; roll back without demanding its own rollback.`,
+      { providerThreadId: id, provider: record.provider },
+    );
+  }
+  const gone = new Set(
+    facts.handoffs.filter(({ targetRunId }) => wasTakenBack(targetRunId)).map((handoff) => handoff.id),
+  );
+  return {
+    id,
+    action: "roll_back",
+    boundary,
+    nativeRunOrdinals: without(nativeRunOrdinals, rolledBack),
+    turns: turns.filter(({ ordinal }) => !holdsOrdinal(rolledBack, ordinal)),
+    handoffIds: handoffIds.filter((handoffId) => !gone.has(handoffId)),
+  };
+}
+
+/** The place in its conversation behind which everything goes; null where it cannot be named. */
+function boundaryOf(record: ProviderThreadRecord, rolledBack: readonly OrdinalRange[]): Boundary | null {
+  const retained = without(record.nativeRunOrdinals, rolledBack);
+  const removed = without(record.nativeRunOrdinals, retained);
+  const last = lastOrdinal(retained);
+  const first = removed[0]?.[0];
+  const named = (ordinal: number | undefined) => record.turns.find((turn) => turn.ordinal === ordinal)?.ref;
+  const laterTerminalTurns = countOrdinals(removed);
+  if (last === 0 && record.forkedFrom === null) return { kind: "start" };
+  const after = last === 0 ? undefined : named(last);
+  if (after !== undefined) return { kind: "after_turn", turn: after, laterTerminalTurns };
+  const before = named(first);
+  return before === undefined ? null : { kind: "before_turn", turn: before, laterTerminalTurns };
+}
