@@ -1,8 +1,10 @@
 /** What a store guarantees about its reads: indexes that follow what is put, order, and paging of every list. */
 import assert from "node:assert/strict";
 import type { AgentPath } from "../protocol/agent-path.ts";
-import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import type { StoreView } from "../store/port.ts";
+import { type List, walk } from "./store-paging.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
+import { sampleTransfer } from "./store-records-threads.ts";
 import {
   sampleAgent,
   sampleId,
@@ -10,12 +12,10 @@ import {
   sampleOwner,
   sampleRequest,
   sampleRun,
-  sampleTransfer,
   sampleTree,
   sampleWait,
   sampleWork,
 } from "./store-records.ts";
-import type { World } from "./store-harness.ts";
 
 const tokens = (inputTokens: number, cost: number | null, complete = true) => ({
   inputTokens,
@@ -262,16 +262,15 @@ export const recordCases = {
       }
       tx.putMail({ ...tx.mail(sampleId("msg", 3))!, state: "settled" });
     });
-    const lists: Record<string, [count: number, list: (view: StoreView, page: PageRequest) => Page<object>]> =
-      {
-        trees: [8, (view, page) => view.trees(page)],
-        agents: [8, (view, page) => view.agents(tree, "/root/worker", page)],
-        children: [7, (view, page) => view.childrenOf(worker, page)],
-        mail: [7, (view, page) => view.mailOf(worker, page)],
-        works: [7, (view, page) => view.works(tree, page)],
-        runs: [7, (view, page) => view.runsOf(worker, page)],
-        transfers: [7, (view, page) => view.transfers(tree, page)],
-      };
+    const lists: Record<string, [count: number, list: List]> = {
+      trees: [8, (view, page) => view.trees(page)],
+      agents: [8, (view, page) => view.agents(tree, "/root/worker", page)],
+      children: [7, (view, page) => view.childrenOf(worker, page)],
+      mail: [7, (view, page) => view.mailOf(worker, page)],
+      works: [7, (view, page) => view.works(tree, page)],
+      runs: [7, (view, page) => view.runsOf(worker, page)],
+      transfers: [7, (view, page) => view.transfers(tree, page)],
+    };
     for (const [name, [count, list]] of Object.entries(lists)) {
       const whole = await store.read((view) => list(view, { limit: 99 }));
       assert.deepEqual([name, whole.rows.length, whole.next], [name, count, null]);
@@ -290,21 +289,6 @@ export const recordCases = {
     assert.equal((await store.read((view) => view.tree(tree)))?.title, "kept");
   },
 } satisfies Record<string, StoreCase>;
-
-async function walk(
-  { store }: World,
-  list: (view: StoreView, page: PageRequest) => Page<object>,
-  limit: number,
-): Promise<object[]> {
-  const rows: object[] = [];
-  for (let after: string | null = null; ;) {
-    const page: Page<object> = await store.read((view) => list(view, { limit, after }));
-    assert.ok(page.rows.length <= limit);
-    rows.push(...page.rows);
-    if (page.next === null) return rows;
-    after = page.next;
-  }
-}
 
 function ids(records: readonly { readonly id: string }[]): string[] {
   return records.map(({ id }) => id);

@@ -6,9 +6,18 @@ import { mailCases, type StoreCase } from "./store-cases-mail.ts";
 import { ownershipCases } from "./store-cases-ownership.ts";
 import { randomCases } from "./store-cases-random.ts";
 import { recordCases } from "./store-cases-records.ts";
+import { lineageCases } from "./store-cases-lineage.ts";
+import { threadCases } from "./store-cases-threads.ts";
 import { createSetClock, openWorld, type SetClock, type StoreSubject } from "./store-harness.ts";
 
-export const storeCases = { ...mailCases, ...ownershipCases, ...recordCases, ...randomCases };
+export const storeCases = {
+  ...mailCases,
+  ...ownershipCases,
+  ...recordCases,
+  ...threadCases,
+  ...lineageCases,
+  ...randomCases,
+};
 export type StoreCaseTitle = keyof typeof storeCases;
 
 export interface StoreConformance {

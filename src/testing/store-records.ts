@@ -199,7 +199,7 @@ export function sampleRun(
     pins: [],
     checkpoint: null,
     nextContextRevision: null,
-    rolledBackAt: null,
+    rolledBack: null,
     history: null,
     chain: 1,
     reservedSeq: 0,

@@ -6,7 +6,7 @@ import type { TreeId } from "../../protocol/ids.ts";
 import type { AgentRows } from "../backend.ts";
 import { totalsOf, UsageCache } from "../usage-cache.ts";
 import type { Journal } from "./journal.ts";
-import { type Freeze, pageOf, Table } from "./table.ts";
+import { type Freeze, Table } from "./table.ts";
 
 const placeOf = (tree: TreeId, path: AgentPath): string => `${tree} ${path}`;
 
@@ -25,7 +25,8 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
   const byPlace = agents.index((agent) => placeOf(agent.treeId, agent.path));
   const byTree = agents.index((agent) => agent.treeId);
   const byToken = agents.index((agent) => agent.tokenDigest);
-  const byParent = agents.index((agent) => agent.parent);
+  const newestTrees = trees.paged(() => "all");
+  const children = agents.paged((agent) => agent.parent);
   const roots = agents.paged((agent) => (agent.parent === null ? listsOf(agent) : null));
   const descendants = agents.paged((agent) => agent.thread?.lineage.rootThreadId ?? null);
   const sorted = new Map<TreeId, AgentPath[]>();
@@ -61,7 +62,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
 
   return {
     tree: (id) => trees.get(id),
-    trees: (page) => pageOf(trees.all().reverse(), page, ({ treeId }) => treeId),
+    trees: (page) => newestTrees.page("all", page, "newest first"),
     agent: (id) => agents.get(id),
     agentAt,
     agentByToken: (digest) => byToken.first(digest),
@@ -74,7 +75,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
       }
       return { rows, next: null };
     },
-    childrenOf: (id, page) => pageOf(byParent.get(id), page, ({ threadId }) => threadId),
+    childrenOf: (id, page) => children.page(id, page, "oldest first"),
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => totalsOf(within(tree, under).map((agent) => agent.usage))),
     threads: ({ workspace, state }, page) => roots.page(listOf(workspace, state), page, "newest first"),

@@ -6,7 +6,7 @@ import type { GroupContext, MailRows } from "../backend.ts";
 import { accepted, authorKey, unreadableLetter } from "../mail-identity.ts";
 import { countedOf, type Counters, emptyCounters, recount, reserve } from "../mailbox-counters.ts";
 import type { Journal } from "./journal.ts";
-import { type Freeze, pageOf, Table } from "./table.ts";
+import { type Freeze, Table } from "./table.ts";
 
 export interface MemoryMail {
   readonly rows: MailRows;
@@ -67,7 +67,9 @@ export function mailRows(
     mailOf: (id, page) => {
       const after = Number(page.after ?? 0);
       const rest = byRecipient.get(id).filter((one) => one.seq > after && isReadable(one));
-      return pageOf(rest, { limit: page.limit }, ({ seq }) => String(seq));
+      const rows = rest.slice(0, page.limit);
+      const last = rows.at(-1);
+      return { rows, next: last !== undefined && rest.length > rows.length ? String(last.seq) : null };
     },
     unreadable: (id) =>
       unreadOf

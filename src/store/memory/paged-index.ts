@@ -60,6 +60,7 @@ export class PagedIndex<R> {
     const entries = this.#entries.get(key);
     if (entries === undefined) return void this.#entries.set(key, [entry]);
     const at = firstFrom(entries, entry.place);
+    if (at === entries.length) return void entries.push(entry);
     // The same key twice, as of a transfer within one thread.
     if (entries[at]?.place !== entry.place) entries.splice(at, 0, entry);
   }

@@ -3,7 +3,6 @@
  * list, so that a rollback changes no order. Records are values: they are frozen as they come in and handed out as
  * they are.
  */
-import type { Page, PageRequest } from "../port.ts";
 import type { Journal } from "./journal.ts";
 import { keyList, type KeysOf, type Row } from "./keys.ts";
 import { PagedIndex } from "./paged-index.ts";
@@ -58,11 +57,6 @@ export class Table<R extends object> {
     if (before === undefined) return;
     this.#journal.record(() => this.#replace(id, undefined, before));
     this.#replace(id, before, undefined);
-  }
-
-  /** All records, in the order of their first insert. */
-  all(): R[] {
-    return inOrder([...this.#rows.values()]);
   }
 
   #replace(id: string, from: Row<R> | undefined, to: Row<R> | undefined): void {
@@ -150,17 +144,4 @@ export class Index<R> {
     if (typeof ids === "string" || ids?.ids.size === 1) this.#ids.delete(key);
     else ids?.ids.delete(id);
   }
-}
-
-/** A page of a list whose rows are numbered by the cursor's function. */
-export function pageOf<R>(rows: readonly R[], page: PageRequest, idOf: (row: R) => string): Page<R> {
-  const { after, limit } = page;
-  const start = after === null || after === undefined ? 0 : rows.findIndex((row) => idOf(row) === after) + 1;
-  const slice = rows.slice(start, start + limit);
-  const last = slice.at(-1);
-  return { rows: slice, next: last !== undefined && start + slice.length < rows.length ? idOf(last) : null };
-}
-
-function inOrder<R>(rows: Row<R>[]): R[] {
-  return rows.sort((a, b) => a.place - b.place).map(({ record }) => record);
 }

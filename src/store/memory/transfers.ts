@@ -3,11 +3,11 @@ import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../../protoc
 import type { TransferRows } from "../backend.ts";
 import { isPending, requireTransferType } from "../transfer-rules.ts";
 import type { Journal } from "./journal.ts";
-import { type Freeze, pageOf, Table } from "./table.ts";
+import { type Freeze, Table } from "./table.ts";
 
 export function transferRows(journal: Journal, freeze: Freeze): TransferRows {
   const transfers = new Table<TransferRecord>(journal, freeze, ({ id }) => id);
-  const ofTree = transfers.index(({ treeId }) => treeId);
+  const ofTree = transfers.paged(({ treeId }) => treeId);
   const ofWork = transfers.index(({ workId, type }) => (workId === null ? null : `${workId} ${type}`));
   const ofThread = transfers.paged((one) => [one.sourceThreadId, one.targetThreadId]);
   const pendingTo = transfers.index((one) => (isPending(one) ? one.targetThreadId : null));
@@ -18,7 +18,7 @@ export function transferRows(journal: Journal, freeze: Freeze): TransferRows {
   return {
     transfer: (id) => transfers.get(id),
     transferOfWork: (work, type) => ofWork.get(`${work} ${type}`).at(-1),
-    transfers: (tree, page) => pageOf(ofTree.get(tree), page, ({ id }) => id),
+    transfers: (tree, page) => ofTree.page(tree, page, "oldest first"),
     transfersOf: (id, page) => ofThread.page(id, page, "oldest first"),
     pendingTransfersTo: (id) => pendingTo.get(id),
     handoff: (id) => handoffs.get(id),

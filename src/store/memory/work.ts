@@ -4,7 +4,7 @@ import { isSettled } from "../../protocol/run.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { WorkRows } from "../backend.ts";
 import type { Journal } from "./journal.ts";
-import { type Freeze, pageOf, Table } from "./table.ts";
+import { type Freeze, Table } from "./table.ts";
 
 export interface MemoryWork {
   readonly rows: WorkRows;
@@ -14,7 +14,7 @@ export interface MemoryWork {
 
 export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
   const works = new Table<WorkRecord>(journal, freeze, ({ id }) => id);
-  const worksOfTree = works.index(({ treeId }) => treeId);
+  const worksOfTree = works.paged(({ treeId }) => treeId);
   const openOf = works.index(({ state, executor }) => (state === "ended" ? null : executor));
   const openAskedBy = works.index((work) => (work.state === "ended" ? null : askerOf(work)));
   const byExecutor = works.index(({ executor }) => executor);
@@ -27,7 +27,7 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
   return {
     rows: {
       work: (id) => works.get(id),
-      works: (tree, page) => pageOf(worksOfTree.get(tree), page, ({ id }) => id),
+      works: (tree, page) => worksOfTree.page(tree, page, "oldest first"),
       openWorksOf: (executor) => openOf.get(executor),
       openWorksAskedBy: (requester) => openAskedBy.get(requester),
       latestWork: (executor, requester) =>

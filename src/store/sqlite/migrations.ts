@@ -108,7 +108,7 @@ export const MIGRATIONS: readonly string[] = [
     ordinal = body ->> '$.ordinal',
     body = json_set(body,
       '$.binding', NULL, '$.delegatedFrom', NULL, '$.providerThreadId', NULL, '$.contextHandoffIds', json('[]'),
-      '$.pins', json('[]'), '$.checkpoint', NULL, '$.nextContextRevision', NULL, '$.rolledBackAt', NULL, '$.history', NULL)
+      '$.pins', json('[]'), '$.checkpoint', NULL, '$.nextContextRevision', NULL, '$.rolledBack', NULL, '$.history', NULL)
     WHERE json_valid(body);
   CREATE INDEX runs_ordinal ON runs (thread, ordinal);
 

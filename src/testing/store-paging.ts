@@ -1,0 +1,18 @@
+/** Walks of paged lists. */
+import assert from "node:assert/strict";
+import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import type { World } from "./store-harness.ts";
+
+export type List = (view: StoreView, page: PageRequest) => Page<object>;
+
+/** All rows of a list, taken by pages of this size. */
+export async function walk({ store }: World, list: List, limit: number): Promise<object[]> {
+  const rows: object[] = [];
+  for (let after: string | null = null; ;) {
+    const page: Page<object> = await store.read((view) => list(view, { limit, after }));
+    assert.ok(page.rows.length <= limit);
+    rows.push(...page.rows);
+    if (page.next === null) return rows;
+    after = page.next;
+  }
+}

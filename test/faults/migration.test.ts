@@ -1,0 +1,240 @@
+/** Files of version 1, from before threads: they are migrated whole or not at all, and nothing is invented. */
+import { spawnSync } from "node:child_process";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { sha256 } from "../../src/platform/digest.ts";
+import type { HandoffRecord, TransferRecord } from "../../src/protocol/transfer.ts";
+import type { AgentRecord } from "../../src/protocol/agent.ts";
+import type { RunRecord } from "../../src/protocol/run.ts";
+import type { Store } from "../../src/store/port.ts";
+import { openSqliteStore } from "../../src/store/sqlite.ts";
+import { MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { APPLICATION_ID } from "../../src/store/sqlite/schema.ts";
+import { claimTree } from "../../src/testing/store-harness.ts";
+import {
+  sampleHandoff,
+  sampleSnapshot,
+  sampleThreadFacts,
+  sampleTransfer,
+} from "../../src/testing/store-records-threads.ts";
+import { sampleAgent, sampleId, sampleRun, sampleTree } from "../../src/testing/store-records.ts";
+import { makeFolder, openRaw } from "../support/stores.ts";
+
+const tree = sampleId("thread", "tree");
+const worker = sampleId("thread", "worker");
+const elsewhere = sampleId("thread", "elsewhere");
+
+/** As they are to be read; stored without what version 1 did not know. */
+const root: AgentRecord = {
+  ...sampleAgent(tree, tree, "/root", { state: "closed", createdBy: "user" }),
+  config: { ...sampleAgent(tree, tree, "/root").config, workspace: "/work" },
+};
+const child = sampleAgent(tree, worker, "/root/worker", { parent: tree, depth: 1 });
+const runs = [1, 2].map((ordinal) =>
+  sampleRun(tree, worker, ordinal, { ordinal, text: `"answer" ${ordinal}` }),
+);
+const transfer = sampleTransfer(tree, worker, 1, { sourceThreadId: elsewhere, note: "completed" });
+const handoff = sampleHandoff(tree, worker, 1, {
+  sourceThreadId: elsewhere,
+  createdAt: 1_796_000_000_000.125,
+  updatedAt: 1_796_000_000_000.125,
+});
+
+const oldAgent = ({ thread: _thread, ...rest }: AgentRecord): object => rest;
+
+function oldRun(run: RunRecord): object {
+  const { binding: _b, delegatedFrom: _d, providerThreadId: _p, contextHandoffIds: _c, ...others } = run;
+  const { pins: _i, checkpoint: _k, nextContextRevision: _n, history: _h, ...rest } = others;
+  return rest;
+}
+
+function oldTransfer(record: TransferRecord): object {
+  const { sourceOutcome: _o, staleness: _s, intent: _i, staleBase: _b, supersededBy: _y, ...rest } = record;
+  const { threadId, runId, items, cut } = record.sourcePoint;
+  return { ...rest, sourcePoint: { threadId, runId, items, cut } };
+}
+
+function oldHandoff(record: HandoffRecord): object {
+  const {
+    sourceThreadId: _s,
+    strategy: _t,
+    fromProviderThreadIds: _f,
+    toProviderThreadId: _p,
+    ...a
+  } = record;
+  const { coveredRuns: _r, coveredRunOrdinals: _o, payload: _l, budget: _b, ...b } = a;
+  const { createdByProvider: _c, supersededBy: _y, updatedAt: _u, ...rest } = b;
+  return rest;
+}
+
+/** A file as version 1 left it, with so many more runs. */
+function oldFile(more = 0): string {
+  const folder = makeFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = join(folder.path, "store.db");
+  using raw = openRaw(path);
+  const { database } = raw;
+  database.exec(`PRAGMA journal_mode = WAL; BEGIN; ${MIGRATIONS[0]!}`);
+  database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = 1`);
+  const insert = (sql: string, ...values: readonly (string | number | null)[]): void =>
+    void database.prepare(`INSERT INTO ${sql} VALUES (${values.map(() => "?").join(", ")})`).run(...values);
+  insert("threads", 1, tree);
+  insert("threads", 2, worker);
+  insert("trees", tree, JSON.stringify(sampleTree(tree)));
+  for (const [number, agent, open] of [
+    [1, root, 0],
+    [2, child, 1],
+  ] as const) {
+    const { threadId, path: at, tokenDigest } = agent;
+    const parent = agent.parent === null ? null : 1;
+    const usage = [0, 0, 0, 0, 0, 1] as const;
+    const body = JSON.stringify(oldAgent(agent));
+    insert("agents", number, threadId, 1, at, parent, tokenDigest.slice(-16), open, ...usage, body);
+  }
+  for (const run of runs) insert("runs", run.id, 1, 2, 1, JSON.stringify(oldRun(run)));
+  for (let n = 1; n <= more; n += 1) {
+    const run = sampleRun(tree, tree, `more${n}`, { ordinal: n, status: "completed", text: "x".repeat(900) });
+    insert("runs", run.id, 1, 1, 0, JSON.stringify(oldRun(run)));
+  }
+  insert("transfers", transfer.id, 1, null, transfer.type, 2, 1, JSON.stringify(oldTransfer(transfer)));
+  insert("handoffs", handoff.id, JSON.stringify(oldHandoff(handoff)));
+  database.exec("COMMIT");
+  return path;
+}
+
+async function open(path: string): Promise<Store> {
+  const store = await openSqliteStore({ path });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Everything in the file: its version, its schema, its rows. */
+function contentOf(path: string): unknown {
+  using raw = openRaw(path);
+  const all = (sql: string) => raw.database.prepare(sql).all();
+  const schema = all("SELECT name, sql FROM sqlite_schema ORDER BY name");
+  const tables = ["threads", "trees", "agents", "runs", "transfers", "handoffs"];
+  return [all("PRAGMA user_version"), schema, tables.map((table) => all(`SELECT * FROM ${table}`))];
+}
+
+describe("a file of version 1", () => {
+  test("S1-57, S1-58 has what is new filled in when it is opened, and no invented thread", async () => {
+    const store = await open(oldFile());
+    await store.read((view) => {
+      expect(view.agent(tree)).toEqual(root);
+      expect(view.agent(worker)).toEqual(child);
+      expect(view.agent(tree)?.thread).toBeNull();
+      expect(view.runsOf(worker, { limit: 9 }).rows).toEqual(runs);
+      expect(view.transfer(transfer.id)).toEqual(transfer);
+      expect(view.handoff(handoff.id)).toEqual(handoff);
+      // Nobody descends, nothing was projected, no provider is said to know anything.
+      expect(view.descendants(tree, { limit: 9 }).rows).toEqual([]);
+      expect(view.providerThreadsOf(tree)).toEqual([]);
+      expect(view.snapshot(tree, 1)).toBeUndefined();
+      expect(view.history(tree, { limit: 9 }).rows).toEqual([]);
+    });
+  });
+
+  test("is found by every new list", async () => {
+    const store = await open(oldFile());
+    await store.read((view) => {
+      const roots = (filter: Parameters<typeof view.threads>[0]) =>
+        view.threads(filter, { limit: 9 }).rows.map(({ threadId }) => threadId);
+      expect(roots({})).toEqual([tree]);
+      expect(roots({ workspace: "/work", state: "closed" })).toEqual([tree]);
+      expect([roots({ workspace: "/other" }), roots({ state: "open" })]).toEqual([[], []]);
+      expect(view.runAt(worker, 2)).toEqual(runs[1]);
+      for (const id of [worker, elsewhere])
+        expect(view.transfersOf(id, { limit: 9 }).rows).toEqual([transfer]);
+      expect(view.handoffsOf(worker, { limit: 9 }).rows).toEqual([handoff]);
+    });
+  });
+
+  test("goes on as any other", async () => {
+    const store = await open(oldFile());
+    const lease = await claimTree(store, tree, 1);
+    await store.commit(lease, (tx) => {
+      tx.putAgent({ ...root, state: "archived", thread: sampleThreadFacts(tree) });
+      tx.putRun({ ...runs[0]!, status: "completed" });
+      tx.putRun(sampleRun(tree, worker, 3, { ordinal: 3 }));
+      tx.putSnapshot(sampleSnapshot(tree, 1));
+    });
+    await store.read((view) => {
+      expect(view.threads({ state: "archived" }, { limit: 9 }).rows).toHaveLength(1);
+      expect(view.descendants(tree, { limit: 9 }).rows).toHaveLength(1);
+      expect(view.runAt(worker, 1)?.status).toBe("completed");
+      expect(view.runsOf(worker, { limit: 9 }).rows).toHaveLength(3);
+    });
+  });
+
+  test("keeps a row that cannot be read as it is, and names it when it is asked for", async () => {
+    const path = oldFile();
+    {
+      using raw = openRaw(path);
+      raw.database.prepare("UPDATE transfers SET body = substr(body, 1, 40)").run();
+      raw.database.prepare("UPDATE runs SET body = substr(body, 1, 40) WHERE id = ?").run(runs[0]!.id);
+    }
+    const store = await open(path);
+    await store.read((view) => {
+      expect(view.run(runs[1]!.id)).toEqual(runs[1]);
+      expect(view.handoff(handoff.id)).toEqual({ ...handoff, sourceThreadId: null });
+    });
+    await expect(store.read((view) => view.run(runs[0]!.id))).rejects.toMatchObject({
+      code: "STORE_CORRUPT",
+      details: { table: "runs", id: runs[0]!.id },
+    });
+  });
+
+  test("REC-3 is left as it is by who only reads, and where there is no room", async () => {
+    const path = oldFile();
+    const before = contentOf(path);
+    const pages = statSync(path).size / 4096;
+    await expect(openSqliteStore({ path, readOnly: true })).rejects.toMatchObject({ code: "STORE_IO" });
+    await expect(openSqliteStore({ path, maxPageCount: pages + 2 })).rejects.toMatchObject({
+      code: "STORE_FULL",
+    });
+    expect(contentOf(path)).toEqual(before);
+    await open(path);
+  });
+
+  test("REC-3 is whole after a kill in the middle of its migration, and is migrated by who comes next", async () => {
+    const path = oldFile(600);
+    const before = contentOf(path);
+    const script = fileURLToPath(new URL("killed-migration.ts", import.meta.url));
+    for (const calls of [1, 2, 300, 604]) {
+      const child_ = spawnSync(process.execPath, [script, path, String(calls)], { encoding: "utf8" });
+      expect([child_.signal, child_.stderr]).toEqual(["SIGKILL", ""]);
+      // Half of it stands in the log.
+      if (calls === 300) expect(statSync(`${path}-wal`).size).toBeGreaterThan(100_000);
+      expect(contentOf(path)).toEqual(before);
+    }
+    const store = await open(path);
+    await store.read((view) => {
+      expect(view.runAt(tree, 600)?.pins).toEqual([]);
+      expect(view.runsOf(worker, { limit: 9 }).rows).toEqual(runs);
+      expect(view.handoff(handoff.id)).toEqual(handoff);
+    });
+  });
+});
+
+test("a step of the schema that files have had is not changed", () => {
+  const [first = ""] = MIGRATIONS;
+  expect(sha256(first.replaceAll(/\s+/g, " "))).toMatch(/938a45335dec69ed/);
+});
+
+test("REC-3 a file of the next version is refused", async () => {
+  const path = oldFile();
+  await (await openSqliteStore({ path })).close();
+  {
+    using raw = openRaw(path);
+    raw.database.exec(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
+  }
+  const before = contentOf(path);
+  await expect(openSqliteStore({ path })).rejects.toMatchObject({
+    code: "STORE_VERSION",
+    details: { version: 3, known: 2 },
+  });
+  expect(contentOf(path)).toEqual(before);
+});
