@@ -66,7 +66,7 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
     pins: [],
     checkpoint: null,
     nextContextRevision: null,
-    rolledBackAt: null,
+    rolledBack: null,
     history: null,
     reservedSeq: triggers.at(-1)!.seq,
     serves: [],

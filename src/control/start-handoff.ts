@@ -1,7 +1,7 @@
 /** What a handoff is built from, read from the store: threads cut at their points, with their runs, pins and open questions. */
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { ThreadId } from "../protocol/ids.ts";
-import { holdsOrdinal, type OrdinalRange } from "../protocol/ordinals.ts";
+import type { OrdinalRange } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
@@ -35,7 +35,7 @@ export function switchInput(
   items: readonly TranscriptItem[],
 ): HandoffInput {
   const { agent } = request;
-  const own = segmentOf(look.store, agent, runs, items);
+  const own = segmentOf(look.store, agent, runs, items, look.now);
   const above = request.extent === "delta" ? [] : ancestors(look, agent);
   return {
     ...frame({ ...request, look, workspace: agent.config.workspace }),
@@ -58,7 +58,7 @@ export function otherThreadInput(
   const { sourcePoint: point, basePoint: base } = transfer;
   const source = look.store.agent(transfer.sourceThreadId)!;
   const first = base === null || base.threadId !== source.threadId ? 0 : base.items;
-  const own = cutAt(look.store, source, point, first);
+  const own = cutAt(look.store, source, point, first, transfer.createdAt);
   return {
     ...frame({ ...request, look, workspace: request.agent.config.workspace }),
     segments: [...(base === null ? ancestors(look, source) : []), own],
@@ -90,13 +90,15 @@ function ancestors(look: Look, agent: AgentRecord): HandoffSegment[] {
   const segments: HandoffSegment[] = [];
   const seen = new Set<ThreadId>([agent.threadId]);
   let origin = agent.thread?.forkedFrom ?? null;
+  let forkedAt = agent.createdAt;
   while (origin !== null && segments.length < look.context.lineage.ancestorDepth) {
     const { point } = origin;
     const source = look.store.agent(point.threadId);
     if (source === undefined || seen.has(source.threadId)) break;
     seen.add(source.threadId);
-    segments.unshift(cutAt(look.store, source, point, 0));
+    segments.unshift(cutAt(look.store, source, point, 0, forkedAt));
     origin = source.thread?.forkedFrom ?? null;
+    forkedAt = source.createdAt;
   }
   return segments;
 }
@@ -108,6 +110,7 @@ function cutAt(
   source: AgentRecord,
   point: ContextSourcePoint,
   from: number,
+  asOf: number,
 ): HandoffSegment {
   const items: TranscriptItem[] = [];
   while (from + items.length < point.items) {
@@ -118,7 +121,7 @@ function cutAt(
   }
   const runs = new Set(items.flatMap(({ runId }) => runId ?? []));
   const inside = point.ordinal === 0 ? [] : ([[1, point.ordinal]] as const);
-  const segment = segmentOf(view, source, inside, items);
+  const segment = segmentOf(view, source, inside, items, asOf);
   return { ...segment, runs: segment.runs.filter(({ id }) => from === 0 || runs.has(id)) };
 }
 
@@ -127,18 +130,18 @@ function segmentOf(
   agent: AgentRecord,
   runs: readonly OrdinalRange[],
   items: readonly TranscriptItem[],
+  asOf: number,
 ): HandoffSegment {
   const records = runs.flatMap(([from, to]) =>
     Array.from({ length: to - from + 1 }, (_, at) => view.runAt(agent.threadId, from + at)),
   );
-  const rolledBack = agent.thread?.rolledBack ?? [];
   return {
     threadId: agent.threadId,
     title: agent.thread?.title ?? null,
     items,
     runs: records
       .filter((run): run is RunRecord => run !== undefined && run.acceptedAt !== null)
-      .map((run) => ({ ...run, rolledBack: holdsOrdinal(rolledBack, run.ordinal) })),
+      .map((run) => ({ ...run, rolledBack: run.rolledBack !== null && run.rolledBack.at <= asOf })),
   };
 }
 

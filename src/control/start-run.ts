@@ -13,7 +13,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
-import { budgetFor, charsBudget, type HandoffBudget } from "../lineage/handoff/budget.ts";
+import { budgetFor, type HandoffBudget } from "../lineage/handoff/budget.ts";
 import { buildHandoff } from "../lineage/handoff/build.ts";
 import type { BuiltHandoff, HandoffInput } from "../lineage/handoff/input.ts";
 import { renderSnapshot } from "../lineage/snapshot.ts";
@@ -171,7 +171,7 @@ function budgetOf(
 ): HandoffBudget {
   const policy = transfer?.type === "fork" ? agent.thread.forkPolicy : null;
   const text = run.causes.map(({ mailId }) => look.store.mail(mailId)?.content.text ?? "").join("\n");
-  const budget = budgetFor({
+  return budgetFor({
     limits: look.context.lineage,
     configured: policy === null ? null : { unit: "chars", limit: policy.replay.maxSeedChars },
     providerMaxChars: to.capabilities.context.maxRecommendedChars,
@@ -179,5 +179,4 @@ function budgetOf(
     occupied: 0,
     message: { text, images: 0, attachments: 0 },
   });
-  return budget.limit > 0 ? budget : charsBudget(0);
 }

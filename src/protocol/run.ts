@@ -2,7 +2,7 @@
 import type { ThreadBinding } from "./binding.ts";
 import type { HandoffId, MailId, ProviderThreadId, RunId, ThreadId, TreeId, WorkId } from "./ids.ts";
 import type { CheckpointRecord, Pin } from "./snapshot.ts";
-import type { HistoryState } from "./thread.ts";
+import type { HistoryState, RunOutcome } from "./thread.ts";
 import type { Usage } from "./usage.ts";
 import type { WorkEnding } from "./work.ts";
 
@@ -59,8 +59,8 @@ export interface RunRecord {
   /** The snapshot that its settle was projected into; null until then. */
   readonly nextContextRevision: number | null;
   readonly history: HistoryState | null;
-  /** When a rollback took it back. A fork made before still tells of it (C9.9). */
-  readonly rolledBackAt: number | null;
+  /** When a rollback took it back, and how it had ended. A fork made before still tells of it (C9.9). */
+  readonly rolledBack: { readonly at: number; readonly from: RunOutcome } | null;
   /** Trigger-turn mail up to this `seq` must be in before the run may end `completed` (MBX-4). */
   readonly reservedSeq: number;
   readonly serves: readonly WorkId[];
