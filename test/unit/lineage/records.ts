@@ -1,6 +1,8 @@
 /** Records of threads, provider threads, handoffs and transfers for tests of pure decisions. */
+import type { RunFacts, ThreadReader } from "../../../src/lineage/thread-reader.ts";
 import type { ThreadCapabilities } from "../../../src/protocol/provider-capabilities.ts";
 import type { NativeRef, ProviderThreadRecord } from "../../../src/protocol/provider-thread.ts";
+import type { ItemBody, TranscriptItem } from "../../../src/protocol/transcript.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../../../src/protocol/transfer.ts";
 
 export const THREAD = "thread_t";
@@ -173,5 +175,99 @@ export function transfer(
     consumedAt: null,
     digest: "",
     ...more,
+  };
+}
+
+type TestRun = Partial<Omit<RunFacts, "id" | "firstItem">> & { readonly items?: readonly ItemBody[] };
+
+export const CHECKPOINT: NonNullable<RunFacts["checkpoint"]> = {
+  id: "ckp_1",
+  pins: [],
+  digest: "",
+  workspace: { status: "none" },
+};
+
+export const said = (text: string): ItemBody => ({
+  kind: "user",
+  text,
+  mailId: `msg_${text}`,
+  workId: null,
+  inherited: false,
+});
+export const note = (text: string): ItemBody => ({ kind: "context", topic: "role", text });
+export const answer = (text: string, ...calls: readonly string[]): ItemBody => ({
+  kind: "assistant",
+  phase: calls.length === 0 ? "answer" : "tools",
+  parts: [
+    { type: "text", text },
+    ...calls.map((callId) => ({ type: "tool_call" as const, callId, name: "look", input: "{}" })),
+  ],
+  model: null,
+  inherited: false,
+});
+export const returned = (callId: string): ItemBody => ({
+  kind: "tool_result",
+  callId,
+  name: "look",
+  output: "there",
+  isError: false,
+  mailIds: [],
+  waitId: null,
+  elapsedMs: 0,
+});
+
+/** A thread whose runs have a question and an answer each, unless told otherwise; counts what is read of it. */
+export function thread(
+  runs: readonly TestRun[],
+  more: Partial<Pick<ThreadReader, "rolledBack" | "voided" | "inherits" | "threadId">> & {
+    readonly before?: readonly ItemBody[];
+    readonly providerThreads?: readonly ProviderThreadRecord[];
+  } = {},
+): ThreadReader & { readonly reads: { items: number; runs: number } } {
+  const { before = [], providerThreads = [], ...facts } = more;
+  const threadId = more.threadId ?? THREAD;
+  const items: TranscriptItem[] = [];
+  const put = (body: ItemBody, runId: RunFacts["id"] | null) =>
+    items.push({ ...body, index: items.length, runId, step: 1, at: 0 });
+  for (const body of before) put(body, null);
+  const records = runs.map(({ items: bodies, ...run }, at): RunFacts => {
+    const ordinal = at + 1;
+    const firstItem = items.length;
+    for (const body of bodies ?? [said(`q${ordinal}`), answer(`a${ordinal}`)]) put(body, `run_${ordinal}`);
+    return {
+      id: `run_${ordinal}`,
+      threadId,
+      ordinal,
+      status: "completed",
+      checkpoint: { ...CHECKPOINT, id: `ckp_${ordinal}` },
+      providerThreadId: null,
+      completedAt: 10 + ordinal,
+      nextContextRevision: ordinal,
+      ...run,
+      firstItem,
+    };
+  });
+  const reads = { items: 0, runs: 0 };
+  const counted = <T>(value: T): T => {
+    reads.runs += 1;
+    return value;
+  };
+  return {
+    threadId,
+    rolledBack: [],
+    voided: [],
+    inherits: false,
+    ...facts,
+    runs: records.length,
+    items: items.length,
+    reads,
+    run: (id) => counted(records.find((run) => run.id === id)),
+    runAt: (ordinal) => counted(records[ordinal - 1]),
+    runOfCheckpoint: (id) => counted(records.find(({ checkpoint }) => checkpoint?.id === id)),
+    item: (index) => {
+      reads.items += 1;
+      return items[index];
+    },
+    providerThread: (id) => providerThreads.find((record) => record.id === id),
   };
 }
