@@ -100,7 +100,9 @@ describe("ids in titles", () => {
 function leadingIds(title: string): string[] {
   const ids: string[] = [];
   for (let rest = title; ;) {
-    const [matched, id] = /^([A-Z]+-?\d+)(?![\w-])[\s,+/:]*/.exec(rest) ?? [];
+    // Clauses (`C4.13`) stand beside the ids of rows, and have none of their own.
+    rest = rest.replace(/^(?:C\d+\.\d+[\s,+/:]*)+/, "");
+    const [matched, id] = /^([A-Z]+\d*-\d+|[A-Z]+\d+)(?![\w-])[\s,+/:]*/.exec(rest) ?? [];
     if (matched === undefined || id === undefined || !families.has(familyOf(id))) return ids;
     ids.push(id);
     rest = rest.slice(matched.length);
