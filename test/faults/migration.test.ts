@@ -46,7 +46,7 @@ const oldAgent = ({ thread: _thread, ...rest }: AgentRecord): object => rest;
 
 function oldRun(run: RunRecord): object {
   const { binding: _b, delegatedFrom: _d, providerThreadId: _p, contextHandoffIds: _c, ...others } = run;
-  const { pins: _i, checkpoint: _k, nextContextRevision: _n, history: _h, ...rest } = others;
+  const { pins: _i, checkpoint: _k, nextContextRevision: _n, history: _h, rolledBack: _r, ...rest } = others;
   return rest;
 }
 
