@@ -58,7 +58,7 @@ export function projectRun(
 ): Projected {
   const { thread } = agent;
   if (thread === null) return { run: { checkpoint: null, nextContextRevision: null }, thread };
-  const checkpoint = makeCheckpoint(tx.id("ckp"), run.id, run.pins);
+  const checkpoint = makeCheckpoint(run.id, run.pins);
   const revision = (thread.currentContext ?? EMPTY_CONTEXT).revision + 1;
   const { snapshot, compaction } = projectSnapshot({
     base: contextOf(tx, agent),

@@ -8,7 +8,7 @@
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { CheckpointId, RunId, ThreadId } from "../protocol/ids.ts";
+import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import {
   type CheckpointRecord,
@@ -125,14 +125,13 @@ export function verifySnapshot(
   );
 }
 
-/** Written with the settle of a run: what it has pinned, and a digest by which a later change shows. */
+/** Written with the settle of a run and named after it: what it has pinned, and a digest by which a later change shows. */
 export function makeCheckpoint(
-  id: CheckpointId,
   run: RunId,
   pins: readonly Pin[],
   workspace: CheckpointRecord["workspace"] = { status: "none" },
 ): CheckpointRecord {
-  return { id, pins, digest: checkpointDigest(run, pins), workspace };
+  return { id: `ckp_${run.slice("run_".length)}`, pins, digest: checkpointDigest(run, pins), workspace };
 }
 
 function checkpointDigest(run: RunId, pins: readonly Pin[]): string {

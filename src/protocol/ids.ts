@@ -37,7 +37,6 @@ export const ID_PREFIXES = [
   "evt",
   "tok",
   "pth",
-  "ckp",
   "pin",
   "int",
 ] as const;

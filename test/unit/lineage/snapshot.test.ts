@@ -35,7 +35,7 @@ function project(
     revision: (base?.revision ?? 0) + 1,
     title: null,
     run: { id: `run_${ordinal}`, ordinal },
-    checkpoint: makeCheckpoint(`ckp_${ordinal}`, `run_${ordinal}`, pins),
+    checkpoint: makeCheckpoint(`run_${ordinal}`, pins),
     outcome: "completed",
     reason: null,
     messages: { from: 0, to: 0 },
@@ -106,7 +106,7 @@ describe("the projection of a run", () => {
   test("S1-34 C12.4 without its checkpoint, or with a changed one, is degraded: outcome only, older lines stay", () => {
     const one = project(null, 1, [pin("1", "decisions", "d")]).snapshot;
     const lost = project(one, 2, [], { checkpoint: null }).snapshot;
-    const good = makeCheckpoint("ckp_2", "run_2", [pin("2", "decisions", "asked for")]);
+    const good = makeCheckpoint("run_2", [pin("2", "decisions", "asked for")]);
     const forged = { ...good, pins: [pin("2", "decisions", "smuggled in")] };
     for (const snapshot of [lost, project(one, 2, [], { checkpoint: forged }).snapshot]) {
       expect(snapshot).toMatchObject({ degraded: true, decisions: one.decisions });
