@@ -15,7 +15,8 @@ import { covered, lastOrdinal } from "./coverage.ts";
 import type { RollbackFacts } from "./rollback-target.ts";
 
 export type ProviderThreadStep = { readonly id: ProviderThreadId } & (
-  | { readonly action: "untouched" | "divergent" }
+  | { readonly action: "untouched" }
+  | { readonly action: "divergent" }
   | {
       readonly action: "roll_back";
       readonly boundary: Boundary;

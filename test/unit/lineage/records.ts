@@ -1,5 +1,8 @@
 /** Records of threads, provider threads, handoffs and transfers for tests of pure decisions. */
+import type { StartFacts } from "../../../src/lineage/start-plan.ts";
 import type { RunFacts, ThreadReader } from "../../../src/lineage/thread-reader.ts";
+import { DEFAULT_LINEAGE_LIMITS } from "../../../src/protocol/lineage-limits.ts";
+import { NO_ORDINALS } from "../../../src/protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../../../src/protocol/provider-capabilities.ts";
 import type { NativeRef, ProviderThreadRecord } from "../../../src/protocol/provider-thread.ts";
 import type { ItemBody, TranscriptItem } from "../../../src/protocol/transcript.ts";
@@ -175,6 +178,39 @@ export function transfer(
     consumedAt: null,
     digest: "",
     ...more,
+  };
+}
+
+export type StartChanges = Omit<Partial<StartFacts>, "target"> & {
+  readonly target?: Partial<StartFacts["target"]>;
+};
+
+/** A first run on the near provider, unless told otherwise. */
+export function startFacts({ target, ...changes }: StartChanges = {}): StartFacts {
+  return {
+    threadId: THREAD,
+    continuity: "resume-native",
+    ordinal: 1,
+    rolledBack: NO_ORDINALS,
+    voided: NO_ORDINALS,
+    providerThreads: [],
+    handoffs: [],
+    pending: [],
+    fork: null,
+    failedResume: [],
+    limits: DEFAULT_LINEAGE_LIMITS,
+    ...changes,
+    target: {
+      provider: "near",
+      instanceId: "near-1",
+      driver: "near",
+      model: "m",
+      capabilities: capabilities(),
+      cleanContext: false,
+      change: "apply_next_turn",
+      deltaFits: null,
+      ...target,
+    },
   };
 }
 

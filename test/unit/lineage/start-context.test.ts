@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { gapOf, handoffsIn } from "../../../src/lineage/coverage.ts";
 import { candidateOf } from "../../../src/lineage/start-candidates.ts";
 import { resolveStartContext } from "../../../src/lineage/start-context.ts";
-import type { StartFacts, StartPlan } from "../../../src/lineage/start-plan.ts";
+import type { StartPlan } from "../../../src/lineage/start-plan.ts";
 import { DEFAULT_LINEAGE_LIMITS } from "../../../src/protocol/lineage-limits.ts";
 import { addOrdinal, NO_ORDINALS, type OrdinalRange, overlap } from "../../../src/protocol/ordinals.ts";
 import type { ProviderThreadRecord } from "../../../src/protocol/provider-thread.ts";
@@ -16,44 +16,16 @@ import {
   MUTE,
   point,
   providerThread,
-  THREAD,
   transfer,
+  startFacts,
+  type StartChanges,
 } from "./records.ts";
 
-type Changes = Omit<Partial<StartFacts>, "target"> & { readonly target?: Partial<StartFacts["target"]> };
-
-function facts({ target, ...changes }: Changes = {}): StartFacts {
-  return {
-    threadId: THREAD,
-    continuity: "resume-native",
-    ordinal: 1,
-    rolledBack: NO_ORDINALS,
-    voided: NO_ORDINALS,
-    providerThreads: [],
-    handoffs: [],
-    pending: [],
-    fork: null,
-    failedResume: [],
-    limits: DEFAULT_LINEAGE_LIMITS,
-    ...changes,
-    target: {
-      provider: "near",
-      instanceId: "near-1",
-      driver: "near",
-      model: "m",
-      capabilities: capabilities(),
-      cleanContext: false,
-      change: "apply_next_turn",
-      deltaFits: null,
-      ...target,
-    },
-  };
-}
-const base = (changes: Changes): StartPlan["base"] => resolveStartContext(facts(changes)).base;
+const base = (changes: StartChanges): StartPlan["base"] => resolveStartContext(startFacts(changes)).base;
 const far = { provider: "far", instanceId: "far-1", driver: "far" } as const;
 
 /** Runs 1 to 5 near, 6 to 8 far. */
-const switched: Changes = {
+const switched: StartChanges = {
   ordinal: 9,
   providerThreads: [providerThread("c1", [[1, 5]]), farThread("l1", [[6, 8]], { handoffIds: ["hnd_1"] })],
   handoffs: [handoff("1", [[1, 5]])],
@@ -69,7 +41,7 @@ const delivered = (count: number) => ({
 
 describe("the candidate (C4.3)", () => {
   const chosen = (...providerThreads: readonly ProviderThreadRecord[]) =>
-    candidateOf(facts({ providerThreads }))?.id;
+    candidateOf(startFacts({ providerThreads }))?.id;
   test.for<[string, readonly ProviderThreadRecord[], string | undefined]>([
     ["none without provider threads", [], undefined],
     ["another instance is none", [providerThread("a", [[1, 1]], { instanceId: "near-2" })], undefined],
@@ -125,7 +97,7 @@ describe("the candidate (C4.3)", () => {
 
 describe("strategies", () => {
   const full = { kind: "handoff", transferId: null, baseOrdinal: null } as const;
-  test.for<[string, Changes, StartPlan["base"] | object]>([
+  test.for<[string, StartChanges, StartPlan["base"] | object]>([
     [
       "S3-25 C4.5 1: the first run of a thread",
       {},
@@ -336,7 +308,7 @@ describe("pending transfers", () => {
       merge("c", { createdAt: 2 }),
       merge("a", { createdAt: 9 }),
     ];
-    const plan = resolveStartContext(facts({ ...switched, pending }));
+    const plan = resolveStartContext(startFacts({ ...switched, pending }));
     expect(plan.mergeBacks).toEqual(["xfr_c", "xfr_a", "xfr_b"]);
     expect(plan.base).toMatchObject({ kind: "handoff", coverage: "delta", transferId: null });
   });
@@ -348,11 +320,11 @@ describe("pending transfers", () => {
     ["superseded", { status: "superseded" }],
     ["failed", { status: "failed" }],
   ] as const)("%s is not considered", ([, more]) => {
-    expect(resolveStartContext(facts({ pending: [merge("a", more)] })).mergeBacks).toEqual([]);
+    expect(resolveStartContext(startFacts({ pending: [merge("a", more)] })).mergeBacks).toEqual([]);
   });
 
   test("C4.9 a merge-back that no channel can take makes the start unsupported", () => {
-    const plan = resolveStartContext(facts({ pending: [merge("a")], target: { capabilities: MUTE } }));
+    const plan = resolveStartContext(startFacts({ pending: [merge("a")], target: { capabilities: MUTE } }));
     expect(plan).toMatchObject({
       base: { kind: "unsupported", code: "CONTEXT_UNSUPPORTED" },
       mergeBacks: [],
@@ -360,7 +332,7 @@ describe("pending transfers", () => {
   });
 
   test("C4.14 projected-only takes the snapshot alone", () => {
-    const plan = resolveStartContext(facts({ continuity: "projected-only", pending: [merge("a")] }));
+    const plan = resolveStartContext(startFacts({ continuity: "projected-only", pending: [merge("a")] }));
     expect(plan).toMatchObject({ base: { kind: "projected" }, mergeBacks: [] });
   });
 
@@ -371,7 +343,7 @@ describe("pending transfers", () => {
   };
   test("C4.13 X-1 a switch that was not accepted is resolved by the next attempt", () => {
     const pending = [transfer("provider_handoff", "s", { ...delta, status: "resolved_portable" })];
-    expect(resolveStartContext(facts({ ...switched, pending }))).toMatchObject({
+    expect(resolveStartContext(startFacts({ ...switched, pending }))).toMatchObject({
       base: { coverage: "delta", transferId: "xfr_s" },
       obsolete: [],
     });
@@ -384,7 +356,7 @@ describe("pending transfers", () => {
     ["for another reason", { staleness: ["resume_failed" as const] }],
   ] as const)("X-5 C4.16 a switch %s is obsolete", ([, more]) => {
     const pending = [transfer("provider_handoff", "s", { ...delta, ...more })];
-    expect(resolveStartContext(facts({ ...switched, pending }))).toMatchObject({
+    expect(resolveStartContext(startFacts({ ...switched, pending }))).toMatchObject({
       base: { coverage: "delta", transferId: null },
       obsolete: ["xfr_s"],
     });
@@ -393,7 +365,7 @@ describe("pending transfers", () => {
   test("X-5 a switch that could not start leaves the thread where it was", () => {
     const pending = [transfer("provider_handoff", "s", { targetProvider: "far" })];
     const providerThreads = [providerThread("c1", [[1, 5]]), farThread("l1", [])];
-    expect(resolveStartContext(facts({ ordinal: 6, providerThreads, pending }))).toEqual({
+    expect(resolveStartContext(startFacts({ ordinal: 6, providerThreads, pending }))).toEqual({
       base: { kind: "none", providerThreadId: "pth_c1", transferId: null },
       mergeBacks: [],
       obsolete: ["xfr_s"],
@@ -437,7 +409,7 @@ const someFacts = fc
     soft: fc.integer({ min: 0, max: 3 }),
   })
   .map((some) =>
-    facts({
+    startFacts({
       continuity: some.continuity,
       ordinal: some.ordinal,
       rolledBack: some.rolledBack,

@@ -1,0 +1,466 @@
+/** What a rollback takes back, and what follows from it. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { covered, gapOf, lastOrdinal } from "../../../src/lineage/coverage.ts";
+import { planRollback, type RollbackPlan } from "../../../src/lineage/rollback-plan.ts";
+import type { RollbackFacts, RollbackRequest } from "../../../src/lineage/rollback-target.ts";
+import { resolveStartContext } from "../../../src/lineage/start-context.ts";
+import { addOrdinal, countOrdinals, holdsOrdinal, overlap, unite } from "../../../src/protocol/ordinals.ts";
+import type { ProviderThreadRecord } from "../../../src/protocol/provider-thread.ts";
+import type { HandoffRecord } from "../../../src/protocol/transfer.ts";
+import {
+  answer,
+  capabilities,
+  CHECKPOINT,
+  farThread,
+  handoff,
+  nativeRef,
+  note,
+  point,
+  providerThread,
+  said,
+  startFacts,
+  thread,
+  transfer,
+} from "./records.ts";
+
+const eight = Array.from({ length: 8 }, () => ({}));
+const to = (ordinal: number, native: RollbackRequest["native"] = "allowed"): RollbackRequest => ({
+  to: { kind: "ordinal", ordinal },
+  provider: null,
+  native,
+});
+const facts = (more: Partial<RollbackFacts> = {}): RollbackFacts => ({
+  reader: thread(eight),
+  request: to(5),
+  activeRun: null,
+  provider: "near",
+  activeProviderThreadId: null,
+  capabilities: capabilities(),
+  providerThreads: [],
+  handoffs: [],
+  transfers: [],
+  revision: 8,
+  ...more,
+});
+const refused = (code: string) => expect.objectContaining({ code }) as Error;
+const unable = capabilities({ threads: { rollback: "none" } });
+
+describe("the target", () => {
+  test("S3-57 C9.3 later runs are taken back, whatever their end", () => {
+    const reader = thread([...eight.slice(0, 6), { status: "failed" }, { status: "interrupted" }]);
+    expect(planRollback(facts({ reader }))).toMatchObject({ target: 5, rolledBack: [[6, 8]], draft: null });
+  });
+
+  test("C9.1 a checkpoint is its run", () => {
+    const request = { ...to(0), to: { kind: "checkpoint", checkpointId: "ckp_3" } } as const;
+    expect(planRollback(facts({ request }))).toMatchObject({ target: 3, rolledBack: [[4, 8]] });
+  });
+
+  test("S2-40 S2-41 C9.1 before a message of the user is the run before it, and the message is the draft", () => {
+    const reader = thread([{}, { items: [note("n"), said("again"), answer("a")] }, {}]);
+    const request = { ...to(0), to: { kind: "before_message", index: 3 } } as const;
+    expect(planRollback(facts({ reader, request }))).toMatchObject({
+      target: 1,
+      rolledBack: [[2, 3]],
+      draft: { text: "again", sourceMessageId: "msg_again" },
+    });
+  });
+
+  test("C9.1 before the first message is the start", () => {
+    const request = { ...to(0), to: { kind: "before_message", index: 0 } } as const;
+    expect(planRollback(facts({ request }))).toMatchObject({ target: 0, rolledBack: [[1, 8]] });
+  });
+
+  test("rollback of a rollback takes back what came since, and what it had left", () => {
+    const reader = thread([...eight, {}, {}], { rolledBack: [[6, 8]] });
+    expect(planRollback(facts({ reader, request: to(3) })).rolledBack).toEqual([
+      [4, 5],
+      [9, 10],
+    ]);
+    expect(planRollback(facts({ reader, request: to(9) })).rolledBack).toEqual([[10, 10]]);
+  });
+
+  test("what is there already is a rollback that takes nothing back", () => {
+    expect(planRollback(facts({ request: to(8) }))).toMatchObject({
+      rolledBack: [],
+      handoffs: [],
+      transfers: [],
+      rearm: null,
+      snapshot: { retained: 8, supersedes: [] },
+    });
+  });
+
+  const odd = thread(
+    [
+      { items: [said("q"), answer("a"), said("more"), answer("b")] },
+      { status: "rolled_back" },
+      { status: "failed", items: [] },
+      { checkpoint: null },
+      { checkpoint: { ...CHECKPOINT, workspace: { status: "missing" } } },
+      {},
+    ],
+    { rolledBack: [[2, 2]], voided: [[3, 3]] },
+  );
+  const before = (index: number): RollbackRequest => ({ ...to(0), to: { kind: "before_message", index } });
+  test.for<[string, Partial<RollbackFacts>, string]>([
+    ["while a run is under way", { activeRun: "run_8" }, "ROLLBACK_ACTIVE_RUN"],
+    ["to a negative run", { request: to(-1) }, "ROLLBACK_TARGET_INVALID"],
+    ["to half a run", { request: to(1.5) }, "ROLLBACK_TARGET_INVALID"],
+    ["to a run to come", { request: to(9) }, "ROLLBACK_TARGET_INVALID"],
+    ["to one that was rolled back", { reader: odd, request: to(2) }, "ROLLBACK_TARGET_INVALID"],
+    ["to one that no provider took", { reader: odd, request: to(3) }, "ROLLBACK_TARGET_INVALID"],
+    ["to one without a checkpoint", { reader: odd, request: to(4) }, "ROLLBACK_TARGET_INVALID"],
+    ["to one whose workspace is missing", { reader: odd, request: to(5) }, "ROLLBACK_TARGET_INVALID"],
+    [
+      "to an unknown checkpoint",
+      { request: { ...to(0), to: { kind: "checkpoint", checkpointId: "ckp_x" } } },
+      "ROLLBACK_TARGET_INVALID",
+    ],
+    ["before an answer", { request: before(1) }, "ROLLBACK_TARGET_INVALID"],
+    ["before a message that is not there", { request: before(99) }, "ROLLBACK_TARGET_INVALID"],
+    ["before a message inside a run", { reader: odd, request: before(2) }, "ROLLBACK_TARGET_INVALID"],
+    [
+      "before a message of one that was rolled back",
+      { reader: odd, request: before(4) },
+      "ROLLBACK_TARGET_INVALID",
+    ],
+    [
+      "after the provider has changed",
+      { request: { ...to(5), provider: "far" } },
+      "ROLLBACK_PROVIDER_CHANGED",
+    ],
+  ])("C9.2 %s is refused", ([, more, code]) => {
+    expect(() => planRollback(facts(more))).toThrow(refused(code));
+  });
+});
+
+describe("handoffs and transfers", () => {
+  test("S3-58 C9.4 a handoff that tells of what is taken back is superseded, one that does not is kept", () => {
+    const handoffs = [
+      handoff("a", [[1, 5]]),
+      handoff("b", [[6, 8]]),
+      handoff("c", [[3, 6]], { deliveredAt: null }),
+      handoff("d", [[6, 8]], { status: "superseded" }),
+      handoff("e", [[6, 8]], { sourceThreadId: "thread_fork" }),
+    ];
+    expect(planRollback(facts({ handoffs })).handoffs).toEqual(["hnd_b", "hnd_c"]);
+  });
+
+  test("C9.4 C9.9 switches and merge-backs that rest on it are superseded, forks are not", () => {
+    const at = (ordinal: number) => point({ ordinal });
+    const elsewhere = point({ threadId: "thread_source", ordinal: 7 });
+    const merge = { sourcePoint: elsewhere };
+    const transfers = [
+      transfer("provider_handoff", "a", { sourcePoint: at(8), basePoint: at(5) }),
+      transfer("provider_handoff", "b", { sourcePoint: at(5) }),
+      transfer("provider_handoff", "c", { sourcePoint: at(8), status: "consumed", targetRunId: "run_9" }),
+      transfer("merge_back", "d", { ...merge, basePoint: at(6), status: "resolved_portable" }),
+      transfer("merge_back", "e", { ...merge, basePoint: at(2) }),
+      transfer("fork", "f", { sourcePoint: at(8), status: "resolved_native" }),
+      transfer("merge_back", "g", { ...merge, basePoint: at(6), targetThreadId: "thread_x" }),
+      transfer("subagent_result", "h", { sourcePoint: at(8) }),
+    ];
+    const handoffs = [
+      handoff("d", [[1, 2]], { sourceThreadId: "thread_fork", transferId: "xfr_d", deliveredAt: null }),
+      handoff("e", [[1, 2]], { sourceThreadId: "thread_fork", transferId: "xfr_e", deliveredAt: null }),
+    ];
+    expect(planRollback(facts({ transfers, handoffs }))).toMatchObject({
+      transfers: ["xfr_a", "xfr_d"],
+      handoffs: ["hnd_d"],
+      rearm: null,
+    });
+  });
+
+  test("C7.8 what a fork brought into a run that is taken back may be brought again", () => {
+    const merge = transfer("merge_back", "m", { status: "consumed", targetRunId: "run_7" });
+    const brought = (targetRunId: "run_4" | "run_7") =>
+      handoff("m", [[1, 3]], { sourceThreadId: "thread_fork", transferId: "xfr_m", targetRunId });
+    expect(planRollback(facts({ transfers: [merge], handoffs: [brought("run_7")] })).handoffs).toEqual([
+      "hnd_m",
+    ]);
+    expect(planRollback(facts({ transfers: [merge], handoffs: [brought("run_4")] })).handoffs).toEqual([]);
+  });
+
+  const consumed = (more: Parameters<typeof transfer>[2] = {}) =>
+    transfer("fork", "f", {
+      status: "consumed",
+      targetRunId: "run_1",
+      resolution: { strategy: "portable_context", contextHandoffId: "hnd_f" },
+      ...more,
+    });
+  const inherited = handoff("f", [[1, 3]], {
+    sourceThreadId: "thread_source",
+    transferId: "xfr_f",
+    targetRunId: "run_1",
+  });
+  test.for<[string, number, Parameters<typeof consumed>[0], object]>([
+    ["rolled back to its start gives its context again", 0, {}, { rearm: "xfr_f", handoffs: ["hnd_f"] }],
+    ["rolled back to a run of its own keeps it", 1, {}, { rearm: null, handoffs: [] }],
+    [
+      "that was native is armed too",
+      0,
+      { resolution: { strategy: "native_fork", providerThreadRef: nativeRef("n") } },
+      { rearm: "xfr_f" },
+    ],
+    ["that carried nothing has nothing to give again", 0, { resolution: null }, { rearm: null }],
+    [
+      "that waits still is left as it is",
+      0,
+      { status: "pending", targetRunId: null },
+      { rearm: null, transfers: [] },
+    ],
+  ])("X-3 C9.8 a fork %s", ([, ordinal, more, expected]) => {
+    const plan = planRollback(
+      facts({ request: to(ordinal), transfers: [consumed(more)], handoffs: [inherited] }),
+    );
+    expect(plan).toMatchObject(expected);
+  });
+});
+
+describe("provider threads", () => {
+  const step = (record: ProviderThreadRecord, more: Partial<RollbackFacts> = {}) =>
+    planRollback(facts({ providerThreads: [record], activeProviderThreadId: record.id, ...more }));
+  const near = providerThread("a", [[1, 8]]);
+
+  test("S3-59 C9.5 one that knows nothing of it is untouched, one that does is never resumed", () => {
+    const providerThreads = [
+      providerThread("a", [[1, 5]]),
+      farThread("b", [[6, 8]]),
+      providerThread("c", [[1, 1]], { handoffIds: ["hnd_x"] }),
+      providerThread("d", [[1, 8]], { continuity: "divergent" }),
+    ];
+    const plan = planRollback(
+      facts({ providerThreads, handoffs: [handoff("x", [[2, 6]])], activeProviderThreadId: "pth_a" }),
+    );
+    expect(plan.providerThreads).toEqual([
+      { id: "pth_a", action: "untouched" },
+      { id: "pth_b", action: "divergent" },
+      { id: "pth_c", action: "divergent" },
+      { id: "pth_d", action: "untouched" },
+    ]);
+    expect(plan.activeProviderThreadId).toBe("pth_a");
+  });
+
+  test("S3-60 S2-11 C9.5 the active one is rolled back where it can be, and its coverage trimmed", () => {
+    const plan = step(near);
+    expect(plan.providerThreads).toEqual([
+      {
+        id: "pth_a",
+        action: "roll_back",
+        boundary: { kind: "after_turn", turn: nativeRef("turn-5"), laterTerminalTurns: 3 },
+        nativeRunOrdinals: [[1, 5]],
+        turns: near.turns.slice(0, 5),
+        handoffIds: [],
+      },
+    ]);
+    expect(plan.activeProviderThreadId).toBe("pth_a");
+  });
+
+  test("C9.5 S3-11 what was told in a turn that goes is no longer known, and what was told earlier is", () => {
+    const handoffs = [
+      handoff("a", [[2, 3]], { targetRunId: "run_4" }),
+      handoff("b", [[5, 5]], { targetRunId: "run_6" }),
+    ];
+    const record = providerThread(
+      "a",
+      [
+        [1, 1],
+        [4, 4],
+        [6, 8],
+      ],
+      { handoffIds: ["hnd_a", "hnd_b"] },
+    );
+    expect(step(record, { handoffs })).toMatchObject({
+      // It tells of run 5, which stays: the record is kept, and counts for this provider thread no more.
+      handoffs: [],
+      providerThreads: [
+        {
+          boundary: { kind: "after_turn", turn: nativeRef("turn-4"), laterTerminalTurns: 3 },
+          nativeRunOrdinals: [
+            [1, 1],
+            [4, 4],
+          ],
+          handoffIds: ["hnd_a"],
+        },
+      ],
+    });
+  });
+
+  test("C9.5 all of it goes: to its start, or to before its first turn where the provider had forked it", () => {
+    expect(step(providerThread("a", [[6, 8]])).providerThreads).toMatchObject([
+      { action: "roll_back", boundary: { kind: "start" }, nativeRunOrdinals: [], turns: [] },
+    ]);
+    expect(step(providerThread("a", [[6, 8]], { forkedFrom: nativeRef("s") })).providerThreads).toMatchObject(
+      [{ boundary: { kind: "before_turn", turn: nativeRef("turn-6"), laterTerminalTurns: 3 } }],
+    );
+  });
+
+  test("C9.5 where the last turn that stays has no name, the first that goes is named", () => {
+    const record = { ...near, turns: near.turns.filter(({ ordinal }) => ordinal !== 5) };
+    expect(step(record).providerThreads).toMatchObject([
+      { boundary: { kind: "before_turn", turn: nativeRef("turn-6"), laterTerminalTurns: 3 } },
+    ]);
+  });
+
+  test.for<[string, ProviderThreadRecord, Partial<RollbackFacts>, string]>([
+    ["S0-56 it cannot", near, { capabilities: unable }, "ROLLBACK_NATIVE_UNSUPPORTED"],
+    ["nobody can be asked", near, { capabilities: null }, "ROLLBACK_NATIVE_UNSUPPORTED"],
+    ["no turn has a name", { ...near, turns: [] }, {}, "ROLLBACK_TURN_UNAVAILABLE"],
+  ])("S3-61 C9.6 %s: the next run begins anew, and who demands it is refused", ([, record, more, code]) => {
+    expect(step(record, more)).toMatchObject({
+      providerThreads: [{ action: "divergent" }],
+      activeProviderThreadId: null,
+    });
+    expect(() => step(record, { ...more, request: to(5, "demanded") })).toThrow(refused(code));
+  });
+
+  test("C9.6 where it has refused, it is not asked again", () => {
+    expect(step(near, { request: to(5, "avoided") })).toMatchObject({
+      providerThreads: [{ action: "divergent" }],
+      activeProviderThreadId: null,
+    });
+  });
+
+  test("C9.6 a demand asks nothing of one that knows nothing of it", () => {
+    const plan = step(providerThread("a", [[1, 5]]), { request: to(5, "demanded"), capabilities: unable });
+    expect(plan.providerThreads).toEqual([{ id: "pth_a", action: "untouched" }]);
+  });
+});
+
+describe("the snapshot", () => {
+  test.for<[string, Partial<RollbackFacts>, RollbackPlan["snapshot"]]>([
+    ["the revision of the run that stays", {}, { retained: 5, supersedes: [6, 7, 8] }],
+    ["the empty one at the start", { request: to(0), revision: 3 }, { retained: 0, supersedes: [1, 2, 3] }],
+    [
+      "that of an earlier run where this one has none",
+      { reader: thread([...eight.slice(0, 4), { nextContextRevision: null }, {}]), revision: 5 },
+      { retained: 4, supersedes: [5] },
+    ],
+    [
+      "after a rollback, everything since",
+      {
+        reader: thread([...eight, { nextContextRevision: 10 }, { nextContextRevision: 11 }], {
+          rolledBack: [[6, 8]],
+        }),
+        request: to(3),
+        revision: 11,
+      },
+      { retained: 3, supersedes: [4, 5, 6, 7, 8, 9, 10, 11] },
+    ],
+  ])("C9.7 is projected again from %s", ([, more, snapshot]) => {
+    expect(planRollback(facts(more)).snapshot).toEqual(snapshot);
+  });
+});
+
+/** Runs a thread forward as the acceptance of runs does, with switches and rollbacks between. */
+test("C4.5 C9.4 C9.5 law: through switches and rollbacks, who runs next is told everything that stays, once, and nothing that was taken back", () => {
+  const move = fc.oneof(
+    fc.record({ kind: fc.constant("run" as const), far: fc.boolean() }),
+    fc.record({ kind: fc.constant("back" as const), pick: fc.nat(20), able: fc.boolean() }),
+  );
+  fc.assert(
+    fc.property(fc.array(move, { maxLength: 25 }), (moves) => {
+      let runs: { providerThreadId: ProviderThreadRecord["id"] }[] = [];
+      let rolledBack = facts().reader.rolledBack;
+      let records: ProviderThreadRecord[] = [];
+      let handoffs: HandoffRecord[] = [];
+      let active: ProviderThreadRecord["id"] | null = null;
+      /** What is really in each provider's conversation: runs by turn, those it was told of included. */
+      const minds = new Map<string, { turn: number; runs: number[] }[]>();
+      for (const what of moves) {
+        if (what.kind === "run") {
+          const ordinal = runs.length + 1;
+          const target = what.far ? { provider: "far", instanceId: "far-1", driver: "far" } : {};
+          const state = { ordinal, rolledBack, voided: [] };
+          const { base } = resolveStartContext(
+            startFacts({ ...state, providerThreads: records, handoffs, target }),
+          );
+          if (base.kind !== "none" && base.kind !== "handoff") return expect.unreachable(base.kind);
+          const id = base.providerThreadId ?? (`pth_${records.length}` as const);
+          const fresh = (what.far ? farThread : providerThread)(String(records.length), []);
+          const record = records.find((one) => one.id === id) ?? fresh;
+          const told = base.kind === "handoff" ? base.runs : [];
+          const mine = handoff(String(handoffs.length), told, { targetRunId: `run_${ordinal}` });
+          if (base.kind === "handoff") handoffs.push(mine);
+          records = [
+            ...records.filter((one) => one.id !== id),
+            {
+              ...record,
+              nativeRunOrdinals: addOrdinal(record.nativeRunOrdinals, ordinal),
+              turns: [...record.turns, { ordinal, ref: nativeRef(`turn-${ordinal}`) }],
+              handoffIds: base.kind === "handoff" ? [...record.handoffIds, mine.id] : record.handoffIds,
+            },
+          ];
+          const mind = minds.get(id) ?? [];
+          minds.set(id, mind);
+          const heard = [
+            ordinal,
+            ...Array.from({ length: ordinal - 1 }, (_, at) => at + 1).filter((run) =>
+              holdsOrdinal(told, run),
+            ),
+          ];
+          // A delta tells nothing twice.
+          if (base.kind === "handoff" && base.coverage === "delta") {
+            expect(mind.flatMap((turn) => turn.runs).filter((run) => holdsOrdinal(told, run))).toEqual([]);
+          }
+          mind.push({ turn: ordinal, runs: heard });
+          const known = mind.flatMap((turn) => turn.runs);
+          // The provider's own conversation holds every run that stays, and none that was taken back.
+          const stays = Array.from({ length: ordinal }, (_, at) => at + 1).filter(
+            (run) => !holdsOrdinal(rolledBack, run),
+          );
+          expect([...new Set(known)].toSorted((a, b) => a - b)).toEqual(stays);
+          runs = [...runs, { providerThreadId: id }];
+          active = id;
+          continue;
+        }
+        const stay = Array.from({ length: runs.length }, (_, at) => at + 1).filter(
+          (run) => !holdsOrdinal(rolledBack, run),
+        );
+        const ordinal = [0, ...stay][what.pick % (stay.length + 1)]!;
+        const plan = planRollback(
+          facts({
+            reader: thread(runs, { rolledBack }),
+            request: to(ordinal),
+            activeProviderThreadId: active,
+            capabilities: what.able ? capabilities() : unable,
+            providerThreads: records,
+            handoffs,
+            revision: runs.length,
+          }),
+        );
+        expect(overlap(plan.rolledBack, rolledBack)).toBe(false);
+        rolledBack = unite(rolledBack, plan.rolledBack);
+        expect(countOrdinals(rolledBack)).toBe(runs.length - stay.filter((run) => run <= ordinal).length);
+        handoffs = handoffs.map((one) =>
+          plan.handoffs.includes(one.id) ? { ...one, status: "superseded" } : one,
+        );
+        records = records.map((record): ProviderThreadRecord => {
+          const step = plan.providerThreads.find(({ id }) => id === record.id)!;
+          if (step.action === "untouched") return record;
+          if (step.action === "divergent") return { ...record, continuity: "divergent" };
+          const last = lastOrdinal(step.nativeRunOrdinals);
+          minds.set(
+            record.id,
+            minds.get(record.id)!.filter(({ turn }) => turn <= last),
+          );
+          const { nativeRunOrdinals, turns, handoffIds } = step;
+          return { ...record, nativeRunOrdinals, turns, handoffIds };
+        });
+        active = plan.activeProviderThreadId;
+        for (const record of records) {
+          if (record.continuity === "divergent") continue;
+          expect(overlap(covered(record, handoffs), rolledBack)).toBe(false);
+          // What the records say that it knows is what is in its conversation.
+          const known = new Set((minds.get(record.id) ?? []).flatMap((turn) => turn.runs));
+          const missing = gapOf({ ordinal: runs.length + 1, rolledBack, voided: [] }, record, handoffs);
+          for (const run of stay) {
+            if (!holdsOrdinal(rolledBack, run)) expect(holdsOrdinal(missing, run)).toBe(!known.has(run));
+          }
+        }
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
