@@ -35,7 +35,16 @@ export type { Store, StoreTx, StoreView } from "./store/port.ts";
 export { createModelProvider, type ModelProviderOptions } from "./providers/model/model-provider.ts";
 export { loadModel } from "./providers/model/load-model.ts";
 export { scripted, type ScriptedProvider } from "./providers/scripted/provider.ts";
-export type { ModelInfo, ProviderAdapter, ProviderCapabilities, ProviderSession } from "./providers/port.ts";
+export type {
+  ModelInfo,
+  NativeAdapter,
+  NativeSession,
+  OwnLoopAdapter,
+  ProviderAdapter,
+  ProviderCapabilities,
+  ProviderSession,
+} from "./providers/port.ts";
+export type { NativeAnswer, NativeEvent, NativeItem, NativeThread, Preamble } from "./protocol/native-events.ts";
 
 export { loadRoles, type RoleSet } from "./policy/roles.ts";
 export { readRoleFolder } from "./policy/role-folder.ts";

@@ -239,7 +239,9 @@ export async function dropStale(tree: Tree, session: Session): Promise<void> {
 export function stop(tree: Tree, threadId: ThreadId, runId: RunId, why: string): void {
   const session = tree.sessions.get(threadId);
   if (session?.run?.id !== runId) return;
-  const drive = session.drive;
+  const native = session.provider.loop === "theirs" ? session.provider : null;
+  // A turn whose run waited goes on without a drive.
+  const drive = session.drive ?? native?.stop() ?? null;
   session.abort?.abort(new InterruptedError("RUN_INTERRUPTED", `run ${runId} was stopped: ${why}.`, { why }));
   session.generation += 1;
   session.partialText = "";
@@ -247,8 +249,11 @@ export function stop(tree: Tree, threadId: ThreadId, runId: RunId, why: string):
   if (session.lifecycle.can("INTERRUPT")) session.lifecycle.send("INTERRUPT");
   const cut = Promise.withResolvers<void>();
   const timer = tree.shared.clock.setTimer(tree.limits.interruptGraceMs, cut.resolve);
+  if (session.drive === null) session.ending = drive;
   session.drive = Promise.race([drive, cut.promise]).finally(() => {
     timer.cancel();
+    // It has not ended its turn: its session is closed under it, and the next run gets another.
+    if (native !== null && native.turn !== null) void closeSession(tree, session);
     session.drive = null;
     if (session.lifecycle.state === "interrupting") session.lifecycle.send("DRAINED");
     tree.reactions.drained(tree);

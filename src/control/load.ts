@@ -9,10 +9,11 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { UnloadFacts } from "../residency/may-unload.ts";
 import { createLifecycle } from "../session/lifecycle.ts";
-import type { ProviderSession } from "../providers/port.ts";
-import { Session } from "../session/session.ts";
+import { NativeConversation } from "../session/native-conversation.ts";
+import { type OpenedProvider, Session } from "../session/session.ts";
 import { closeSession } from "./close-session.ts";
 import { requireOpen } from "./delivery.ts";
+import { openNative } from "./native-journal.ts";
 import type { Tree } from "./tree.ts";
 import { lineOf } from "./family.ts";
 
@@ -58,7 +59,7 @@ export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
   const lifecycle = createLifecycle(threadId, tree.shared.inspect);
   lifecycle.send("LOAD");
   const loading = { stale: false };
-  let provider: ProviderSession | null = null;
+  let provider: OpenedProvider | null = null;
   tree.loading.set(threadId, loading);
   try {
     let stored = await readLoadable(tree, threadId);
@@ -70,6 +71,7 @@ export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
     }
     tree.requireOwned();
     const { agent, run, items } = stored;
+    if (provider.loop === "theirs") provider.told = items.length;
     const session = new Session({
       lifecycle,
       provider,
@@ -139,11 +141,13 @@ function ceiling(tree: Tree, stored: Stored): AgentRecord["config"] {
   }
 }
 
-async function openProvider(tree: Tree, agent: AgentRecord) {
+async function openProvider(tree: Tree, agent: AgentRecord): Promise<OpenedProvider> {
+  const { provider, model } = agent.config;
   try {
-    return await tree.shared
-      .adapter(agent.config.provider)!
-      .openSession({ threadId: agent.threadId, path: agent.path, model: agent.config.model });
+    const adapter = tree.shared.adapter(provider)!;
+    if (adapter.loop === "theirs") return new NativeConversation(await openNative(tree, agent, provider));
+    const session = await adapter.openSession({ threadId: agent.threadId, path: agent.path, model });
+    return { loop: "ours", session, close: () => session.close() };
   } catch (error) {
     const retryable = CoppiceError.is(error) ? error.retryable : false;
     throw loadFailed(agent, "provider_unavailable", retryable, error);

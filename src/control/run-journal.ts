@@ -2,7 +2,6 @@
  * The journal of a run: what the run loop asks for becomes commits, and the session follows in the same synchronous block
  * (`session/ports.ts`). Limits, budgets and the provider's back-off are kept here, where the tree is known.
  */
-import type { AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, describeError } from "../protocol/errors.ts";
 import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
 import type { RunId } from "../protocol/ids.ts";
@@ -10,19 +9,14 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import { UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import { delay } from "../platform/clock.ts";
-import {
-  type Attributes,
-  endSpan,
-  failureOf,
-  runInSpan,
-  type Span,
-  startSpan,
-} from "../platform/telemetry.ts";
+import type { Attributes, Span } from "../platform/telemetry.ts";
 import { costOf, priceOf } from "../policy/budget.ts";
 import type {
   Admitted,
   AssistantBody,
   Call,
+  NativeAcceptance,
+  NativePorts,
   NextInput,
   ResultBody,
   RetryAnswer,
@@ -34,9 +28,15 @@ import { type ComposedInput, composeInput, leaveOut, overLimit } from "./compose
 import { answerRun } from "./answer.ts";
 import { allWaiting, collectCalls } from "./collect.ts";
 import { lendSlot } from "./dispatch.ts";
+import { NativeJournal } from "./native-journal.ts";
+import { acceptTurn } from "./native-thread.ts";
 import { acceptRequest, appendItems, currentRun, partialItems, recordStep, suspendRun } from "./runs.ts";
+import { charge } from "./charge.ts";
+import { inSpan } from "./run-span.ts";
 import { mustQuarantine, quarantine } from "./quarantine.ts";
 import { settleRun } from "./settle.ts";
+import { beginStart } from "./start.ts";
+import type { RunStart } from "./start-run.ts";
 import type { Look } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
@@ -45,10 +45,12 @@ export class RunJournal implements RunPorts {
   readonly tools: readonly ToolSpec[];
   readonly conversationKey: string;
   readonly timeUp: AbortSignal;
+  readonly native: NativePorts;
   readonly #tree: Tree;
   readonly #session: Session;
   readonly #signal: AbortSignal;
   readonly #span: Span;
+  #start: RunStart | null = null;
   /** The limit that the next request wraps up for. */
   #wrapUp: "turn_limit" | "time_limit" | null = null;
 
@@ -66,10 +68,18 @@ export class RunJournal implements RunPorts {
     this.toolHost = tree.shared.toolHost;
     this.tools = tree.shared.toolHost.specs(session.agent);
     this.conversationKey = tree.treeId;
+    this.native = new NativeJournal(tree, session, () => this.#start);
   }
 
   get #run(): RunRecord {
     return this.#session.run!;
+  }
+
+  async start(): Promise<boolean> {
+    const begun = await beginStart(this.#tree, this.#session, this.#signal);
+    if (begun === "refused") return false;
+    this.#start = begun;
+    return true;
   }
 
   async nextInput(): Promise<NextInput> {
@@ -90,7 +100,8 @@ export class RunJournal implements RunPorts {
   /** Memory learns of it as it looks: what is committed after that finds the run closed to results that could have joined. */
   #compose(look: Look, runId: RunId): ComposedInput {
     const run = currentRun(look, runId);
-    const composed = composeInput(look, run, this.#session.items, this.#overLimit());
+    const carried = this.#start?.bodies ?? [];
+    const composed = composeInput(look, run, this.#session.items, this.#overLimit(), carried);
     const active = this.#tree.runs.get(run.threadId);
     if (active?.runId === runId) {
       active.composed = true;
@@ -109,19 +120,23 @@ export class RunJournal implements RunPorts {
     return admitToProvider(this.#tree, this.#session, this.#signal, messages, offered);
   }
 
-  async accepted(input: NextInput): Promise<void> {
+  async accepted(input: NextInput, native?: NativeAcceptance): Promise<void> {
     const { id } = this.#run;
     this.#tree.shared.backOff(this.#run.provider).succeeded();
     await this.#tree.transact(
       (tx) => {
         leaveOut(tx, input);
-        const accepted = acceptRequest(tx, id, input, this.#wrapUp !== null);
+        const accepted = acceptRequest(tx, id, input, {
+          wrapUp: this.#wrapUp !== null,
+          start: this.#start,
+        });
+        if (native !== undefined) acceptTurn(tx, accepted.run, native);
         tx.effects.mail.add(accepted.agent.threadId);
         return accepted;
       },
       (value) => {
         const starting = this.#session.lifecycle.state === "reserved";
-        this.#absorb(value);
+        this.#session.absorb(value);
         if (starting) this.#session.lifecycle.send("ACCEPT");
       },
     );
@@ -131,7 +146,7 @@ export class RunJournal implements RunPorts {
     const { id } = this.#run;
     await this.#tree.transact(
       (tx) => recordStep(tx, id, body, this.#usage(usage)),
-      (value) => this.#absorb(value),
+      (value) => this.#session.absorb(value),
     );
   }
 
@@ -147,7 +162,7 @@ export class RunJournal implements RunPorts {
           text,
           wrapUp: this.#wrapUp,
         }),
-      (value) => this.#absorb(value),
+      (value) => this.#session.absorb(value),
     );
     return answer.outcome;
   }
@@ -168,7 +183,7 @@ export class RunJournal implements RunPorts {
         );
         return { ...appended, run };
       },
-      (value) => this.#absorb(value),
+      (value) => this.#session.absorb(value),
     );
   }
 
@@ -178,7 +193,7 @@ export class RunJournal implements RunPorts {
     if (waiting !== null) return waiting;
     const collected = await this.#tree.transact(
       (tx) => collectCalls(tx, id, calls),
-      (value) => this.#absorb(value),
+      (value) => this.#session.absorb(value),
     );
     return collected.waiting;
   }
@@ -229,6 +244,7 @@ export class RunJournal implements RunPorts {
     const partial = this.#session.partialText;
     await this.#tree.transact((tx) => {
       const run = currentRun(tx, id);
+      if (usage !== null) charge(tx, run, this.#usage(usage));
       if (run.acceptedAt !== null) appendItems(tx, tx.agent(run.threadId), run, partialItems(run, partial));
       settleRun(tx, id, {
         status: "failed",
@@ -251,7 +267,7 @@ export class RunJournal implements RunPorts {
         tx.store.putRun(run);
         return { ...appendItems(tx, tx.agent(run.threadId), run, partialItems(run, partial)), run };
       },
-      (value) => this.#absorb(value),
+      (value) => this.#session.absorb(value),
     );
     this.#session.partialText = "";
   }
@@ -267,23 +283,13 @@ export class RunJournal implements RunPorts {
     ]);
   }
 
-  async span<T>(
+  span<T>(
     name: string,
     attributes: Attributes,
     body: (add: (attributes: Attributes) => void) => Promise<T>,
     origin: { readonly client?: boolean } = {},
   ): Promise<T> {
-    const { tracer, redact } = this.#tree.shared;
-    const span = startSpan(tracer, name, attributes, { parent: this.#span, ...origin });
-    let added: Attributes = {};
-    try {
-      const value = await runInSpan(span, () => body((more) => (added = { ...added, ...more })));
-      endSpan(span, { attributes: added }, redact);
-      return value;
-    } catch (error) {
-      endSpan(span, { attributes: added, failure: failureOf(error) }, redact);
-      throw error;
-    }
+    return inSpan(this.#tree, name, attributes, body, { parent: this.#span, ...origin });
   }
 
   /** One offered wrap-up step has not ended it: the limit does (RUN-3). */
@@ -304,11 +310,5 @@ export class RunJournal implements RunPorts {
     if (usage === null) return UNREPORTED_USAGE;
     const price = priceOf(this.#tree.shared.prices, this.#run.provider, this.#run.model);
     return { ...usage, cost: costOf(usage, price), complete: true };
-  }
-
-  #absorb(value: { readonly agent: AgentRecord; readonly run: RunRecord }): void {
-    this.#session.agent = { ...value.agent, config: this.#session.agent.config };
-    // A settled run is taken out by the reaction to its settle.
-    if (this.#session.run?.id === value.run.id) this.#session.run = value.run;
   }
 }

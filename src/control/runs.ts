@@ -7,11 +7,12 @@ import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
-import { addUsage, NO_USAGE, UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
+import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
 import { type MergedStart, mergeStartOptions } from "../mailbox/start-options.ts";
 import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
+import { chargeRun } from "./charge.ts";
 import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
 import { bindingOf, delegatedFrom } from "./thread-context.ts";
@@ -214,17 +215,6 @@ export function recordStep(
   return { agent: tx.agent(run.threadId), run, items: appended.items };
 }
 
-/** Usage is stored at the run and with each work it serves, and derived upwards from there (BUD-4). */
-export function chargeRun(tx: Transaction, run: RunRecord, usage: Usage): RunRecord {
-  const next = { ...run, usage: addUsage(run.usage, usage) };
-  tx.store.putRun(next);
-  for (const id of run.serves) {
-    const work = must(tx.store.work(id), "work", id);
-    if (work.state !== "ended") tx.store.putWork({ ...work, usage: addUsage(work.usage, usage) });
-  }
-  return next;
-}
-
 function openRequest(
   tx: Transaction,
   agent: AgentRecord,
@@ -269,16 +259,12 @@ export function partialItems(run: RunRecord, text: string): ItemBody[] {
 
 /** A request of an accepted run is out, or about to be: nobody will say what it has used once the run is cut off. */
 export function requestUnderWay(tx: Transaction, run: RunRecord): boolean {
-  if (run.acceptedAt === null || run.status !== "running") return false;
+  if (run.acceptedAt === null) return false;
+  // A turn of a provider's own loop goes on while a call of ours is open.
+  if (tx.context.loop(run.provider) === "theirs") return true;
+  if (run.status !== "running") return false;
   const agent = tx.agent(run.threadId);
   return openCalls(tx.store.items(agent.threadId, run.firstItem, agent.items - run.firstItem)).length === 0;
-}
-
-/** Says in run, works and agent that the figures lack something (BUD-4). */
-export function markUnreported(tx: Transaction, run: RunRecord): RunRecord {
-  const agent = tx.agent(run.threadId);
-  tx.putAgent(agent, { usage: addUsage(agent.usage, UNREPORTED_USAGE) });
-  return chargeRun(tx, run, UNREPORTED_USAGE);
 }
 
 export function textOf(body: Extract<ItemBody, { kind: "assistant" }>): string {

@@ -55,6 +55,8 @@ export interface PlanContext {
   drainedSeq(threadId: ThreadId): number;
   /** The adapter of a provider can park an open wait (RES-2). */
   parksWaits(provider: string): boolean;
+  /** Whose loop it is; ours for a provider that is not known. */
+  loop(provider: string): "ours" | "theirs";
   contextWindow(agent: AgentRecord): number;
   /** Permits that are free for running children of this tree. */
   permitsFree(): number;

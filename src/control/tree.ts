@@ -10,6 +10,7 @@ import type { AgentConfig, AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
 import { ASSUMED_CONTEXT_WINDOW, type Limits } from "../protocol/limits.ts";
+import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Mailbox } from "../protocol/mail.ts";
 import type { Profile } from "../protocol/profile.ts";
@@ -47,6 +48,8 @@ export interface Shared {
   readonly tracer: Tracer;
   readonly redact: Redact;
   readonly lineage: LineageLimits;
+  /** Writes summaries of handoffs; null where none are wanted. */
+  readonly summariser: Summariser | null;
   readonly prices: Prices;
   readonly inspect: Inspect | undefined;
   readonly toolHost: ToolHost;
@@ -188,6 +191,10 @@ export class Tree implements PlanContext {
   parksWaits(provider: string): boolean {
     const adapter = this.shared.adapter(provider);
     return adapter?.loop === "ours" && adapter.capabilities.parksWaits;
+  }
+
+  loop(provider: string): "ours" | "theirs" {
+    return this.shared.adapter(provider)?.loop ?? "ours";
   }
 
   contextWindow(agent: AgentRecord): number {

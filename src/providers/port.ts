@@ -7,11 +7,30 @@
  * - P2 It throws `ProviderError`s only (TransientError or RejectedError of the PROVIDER_… and MODEL_… codes) or the reason
  *   of the signal; nothing else escapes.
  * - P3 After an abort it ends within the grace time; what it yields then is ignored.
+ *
+ * An adapter with `loop: "theirs"` owns its loop: it is given a turn and tells what happens in it.
+ *
+ * - P4 P2 holds for every method. A refusal before acceptance rejects `startTurn` and no event of that turn comes.
+ * - P5 An accepted turn ends with one `turn.terminal`, unless the events themselves end or throw: then its provider is
+ *   gone and the session with it. What `interruptTurn` answers is an acknowledgement and no end.
+ * - P6 `resumeThread` works or throws; it never answers with an empty conversation. `startTurn` is only called while no
+ *   turn of the thread is under way.
+ * - P7 Optional methods are called through `nativeCall`, which holds them to the capability that goes with them.
  */
+import type {
+  NativeAnswer,
+  NativeEvent,
+  NativeHistoryPage,
+  NativeThread,
+  NativeTurn,
+  Preamble,
+} from "../protocol/native-events.ts";
 import type { StepEvent, StepRequest } from "../protocol/provider-events.ts";
+import type { Boundary, ThreadCapabilities } from "../protocol/provider-capabilities.ts";
+import type { NativeRef } from "../protocol/provider-thread.ts";
+import type { ToolSpec } from "../protocol/tool.ts";
 
 export interface ProviderCapabilities {
-  readonly loop: "ours";
   /** Its transcript is ours: recovery is exact and an open wait can be parked (REC-5, RES-2). */
   readonly exact: boolean;
   readonly parksWaits: boolean;
@@ -36,16 +55,110 @@ export interface ProviderSession {
   close(): Promise<void>;
 }
 
-export interface ProviderAdapter {
-  /** `scripted`, `model`. */
+interface AnyAdapter {
+  /** `scripted`, `model`, `codex`. */
   readonly driver: string;
-  readonly capabilities: ProviderCapabilities;
+  /** Adapters that share it may resume each other's threads (C4.3); the name in the runtime's options unless given. */
+  readonly instanceId?: string;
   readonly defaultModel: string | null;
   /** Models by name, or null when any name is taken. */
   models(): Readonly<Record<string, ModelInfo>> | null;
+}
+
+export interface OwnLoopAdapter extends AnyAdapter {
+  readonly loop: "ours";
+  readonly capabilities: ProviderCapabilities;
+  /** What its conversations can do, which are transcripts of ours. */
+  readonly threads: ThreadCapabilities;
   openSession(input: {
     readonly threadId: string;
     readonly path: string;
     readonly model: string | null;
   }): Promise<ProviderSession>;
 }
+
+/** What a user may change between two runs. */
+export interface NativeSelection {
+  readonly model: string | null;
+  readonly effort: string | null;
+}
+
+/** What it takes for a change: nothing, another session on the same conversation, or another conversation. */
+export type SelectionChange = "apply_next_turn" | "restart_session" | "handoff" | { readonly reject: string };
+
+export interface NativeSessionInput {
+  readonly threadId: string;
+  readonly path: string;
+  readonly model: string | null;
+  readonly workspace: string | null;
+  /** The agent's system text. */
+  readonly instructions: string | null;
+  /** Tools of ours that it may call; each call comes as a request and is answered by `respond`. */
+  readonly tools: readonly ToolSpec[];
+}
+
+/** What a turn is allowed and asked to do, of the agent's own settings and never of another session's (C5.21). */
+export interface NativePolicy extends NativeSelection {
+  readonly effects: readonly string[];
+  readonly workspace: string | null;
+  readonly maxOutputTokens: number | null;
+}
+
+export interface NativeTurnInput {
+  readonly thread: NativeRef;
+  /** Names the turn in the events of the session. */
+  readonly key: string;
+  readonly userMessage: string;
+  /** In the order in which they are to be read, before the user's message. */
+  readonly preambles: readonly Preamble[];
+}
+
+export interface NativeForkInput {
+  readonly source: NativeRef;
+  readonly boundary: Boundary;
+  /** The turns of the source that carried runs of ours, oldest first. */
+  readonly turns: readonly NativeTurn[];
+  /** The intent record of this fork (C5.19). */
+  readonly intentId: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface NativeRollbackInput {
+  readonly thread: NativeRef;
+  readonly boundary: Boundary;
+  readonly turns: readonly NativeTurn[];
+}
+
+export interface NativeSession {
+  /** What this session can do in fact; the adapter's `capabilities()` is what its kind can do. */
+  readonly negotiated: ThreadCapabilities;
+  /** Everything that happens from now on, for one reader. */
+  events(): AsyncIterable<NativeEvent>;
+  /** A conversation of its own, empty. */
+  ensureThread(selection: NativeSelection): Promise<NativeThread>;
+  resumeThread(thread: NativeRef): Promise<NativeThread>;
+  startTurn(
+    input: NativeTurnInput & { readonly policy: NativePolicy; readonly signal: AbortSignal },
+  ): Promise<{ readonly turn: NativeRef | null }>;
+  interruptTurn(thread: NativeRef, key: string): Promise<void>;
+  respond(request: NativeRef, answer: NativeAnswer): Promise<void>;
+  /** Puts input into the turn under way; rejects when it is over. */
+  steerTurn?(input: NativeTurnInput): Promise<void>;
+  forkThread?(input: NativeForkInput): Promise<NativeThread>;
+  rollbackThread?(input: NativeRollbackInput): Promise<NativeThread>;
+  readThread?(thread: NativeRef, page?: string): Promise<NativeHistoryPage>;
+  /** Conversations that were forked from this one, of which we may know nothing (C5.19). */
+  findForks?(source: NativeRef): Promise<readonly NativeThread[]>;
+  close(): Promise<void>;
+}
+
+export interface NativeAdapter extends AnyAdapter {
+  readonly loop: "theirs";
+  /** Names under which its driver went before: records that bear one are its own. */
+  readonly aliases?: readonly string[];
+  capabilities(): Promise<ThreadCapabilities>;
+  classifySelectionChange(current: NativeSelection, next: NativeSelection): SelectionChange;
+  openSession(input: NativeSessionInput): Promise<NativeSession>;
+}
+
+export type ProviderAdapter = OwnLoopAdapter | NativeAdapter;

@@ -203,6 +203,7 @@ function withoutOwner(view: StoreView, treeId: TreeId, ids: Ids): PlanContext {
     ids,
     composed: () => true,
     parksWaits: () => true,
+    loop: () => "ours",
     contextWindow: (agent) => agent.config.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
     drainedSeq: () => 0,
     permitsFree: () => 0,

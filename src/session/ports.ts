@@ -2,12 +2,16 @@
  * What the run loop asks of those around it. `control` implements it: each call that writes is one commit, and the
  * session is brought up to date in the same synchronous block that follows it. The loop knows no tree and no limits.
  */
+import type { NativeThread } from "../protocol/native-events.ts";
+import type { NativeRef } from "../protocol/provider-thread.ts";
+import type { NativeSession } from "../providers/port.ts";
 import type { MailRecord } from "../protocol/mail.ts";
-import type { MailId } from "../protocol/ids.ts";
+import type { MailId, ProviderThreadId } from "../protocol/ids.ts";
 import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import type { Attributes } from "../platform/telemetry.ts";
 import type { AssistantPart, ItemBody } from "../protocol/transcript.ts";
+import type { Session } from "./session.ts";
 
 export type AssistantBody = Extract<ItemBody, { kind: "assistant" }>;
 export type ResultBody = Extract<ItemBody, { kind: "tool_result" }>;
@@ -47,12 +51,17 @@ export interface RunPorts {
   readonly conversationKey: string;
   /** Aborted when the time of the run is used up: what is under way is cut off, save the wrap-up step (RUN-3). */
   readonly timeUp: AbortSignal;
+  /**
+   * What the run starts with, decided and stored before its first request (lineage C4); where it goes on, what its provider
+   * has seen. False when it cannot start: it has been settled.
+   */
+  start(): Promise<boolean>;
   /** What is to go into the next request. Composing the first one closes the run to joining results (WAI-1). */
   nextInput(): Promise<NextInput>;
   /** Limits, budgets and the provider's back-off; may wait. */
   admit(messages: readonly PromptMessage[]): Promise<Admitted>;
   /** The provider has accepted the request with this input. */
-  accepted(input: NextInput): Promise<void>;
+  accepted(input: NextInput, native?: NativeAcceptance): Promise<void>;
   /** A response with tool calls, or with questions. */
   calls(body: AssistantBody, usage: StepUsage | null): Promise<void>;
   /** A response without calls: the run is settled, or goes on when more is due. */
@@ -68,6 +77,7 @@ export interface RunPorts {
   cutOff(): Promise<void>;
   /** The retries are spent, or there are none: settles the run. */
   giveUp(error: unknown, usage: StepUsage | null): Promise<void>;
+  readonly native: NativePorts;
   pause(ms: number, signal: AbortSignal): Promise<void>;
   progress(text: string): void;
   /** Runs a body inside a span; `add` gives it attributes that are known only then (OBS-2). */
@@ -77,6 +87,39 @@ export interface RunPorts {
     body: (add: (attributes: Attributes) => void) => Promise<T>,
     origin?: { readonly client?: boolean },
   ): Promise<T>;
+}
+
+/** The turn of a provider's own loop that took the input; a run may need several. */
+export interface NativeAcceptance {
+  readonly thread: NativeThreadHandle;
+  readonly turn: NativeRef | null;
+}
+
+/** The provider's conversation that a run goes to, and the record of it. */
+export interface NativeThreadHandle {
+  readonly id: ProviderThreadId;
+  readonly thread: NativeThread;
+}
+
+/** What a run asks for beside that when its provider owns the loop. */
+export interface NativePorts {
+  /** The conversation of the agent, made or resumed. */
+  nativeThread(session: Session): Promise<NativeThreadHandle>;
+  /** Another session in place of one that is gone. */
+  reopen(): Promise<NativeSession>;
+  /** A step of the provider's loop, and what came of its calls; `over` when a limit of the run is reached with it. */
+  record(body: AssistantBody, results: readonly ResultBody[]): Promise<"on" | "over">;
+  /** The turn is over and so are the calls that are still open. */
+  closeCalls(text: string): Promise<void>;
+  /** The turn is over, and this is how it can be named from now on. */
+  turnEnded(thread: NativeThreadHandle, turn: NativeRef | null): Promise<void>;
+  /** Grows with each mail to the agent. */
+  newestMail(): number;
+  mailAfter(seq: number, signal: AbortSignal): Promise<void>;
+  /** Says that mail waits, to a provider that takes none in the middle of a turn (RUN-5). */
+  unreadNotice(): Promise<string | null>;
+  /** Something has happened in a turn whose run waits: the run is driven again. */
+  wake(): void;
 }
 
 export type Call = Extract<AssistantPart, { callId: string }>;

@@ -8,24 +8,39 @@
  */
 import { TransientError } from "../protocol/errors.ts";
 import { openCalls } from "../protocol/transcript.ts";
+import type { ProviderSession } from "../providers/port.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
-import type { ToolOutcome } from "../protocol/tool.ts";
 import type { Call, NextInput, RunPorts } from "./ports.ts";
 import { buildMessages, ownSteps } from "./prompt.ts";
+import { driveNativeRun } from "./native-loop.ts";
 import { Response } from "./response.ts";
 import type { Session } from "./session.ts";
+import { executeTool } from "./tool-call.ts";
 
-/** Drives the session's current run until it is settled, waits, or is aborted. */
+/** Drives the session's current run until it is settled, waits, or is aborted; by the provider's own loop where it has one. */
 export async function driveRun(session: Session, ports: RunPorts, signal: AbortSignal): Promise<void> {
+  const { provider } = session;
+  if (provider.loop === "theirs") return driveNativeRun(session, provider, ports, signal);
+  await driveOwnRun(session, provider.session, ports, signal);
+}
+
+async function driveOwnRun(
+  session: Session,
+  provider: ProviderSession,
+  ports: RunPorts,
+  signal: AbortSignal,
+): Promise<void> {
   const started = new Set<string>();
   try {
+    if (!(await ports.start())) return;
+    signal.throwIfAborted();
     for (;;) {
       const open = openCalls(session.items);
       if (open.length > 0) {
         if (await settleCalls(session, ports, signal, open, started)) return;
         continue;
       }
-      if (await requestStep(session, ports, signal)) return;
+      if (await requestStep(session, provider, ports, signal)) return;
     }
   } finally {
     // The next run must not overlap with a request that has yet to end; whoever aborted bounds how long (INT-3).
@@ -70,27 +85,7 @@ async function executeCall(
 ): Promise<void> {
   if (call.type !== "tool_call") return;
   started.add(keyOf(session, call));
-  const run = session.run!;
-  const outcome = await ports.span(
-    `execute_tool ${call.name}`,
-    {
-      "gen_ai.operation.name": "execute_tool",
-      "gen_ai.tool.name": call.name,
-      "gen_ai.tool.call.id": call.callId,
-      "gen_ai.tool.type": "function",
-    },
-    () => {
-      const either = AbortSignal.any([signal, ports.timeUp]);
-      const context = {
-        agent: session.agent,
-        runId: run.id,
-        step: run.steps,
-        signal: either,
-        lifetime: session.lifetime,
-      };
-      return withinTime(ports.toolHost.execute(call, context), ports.timeUp);
-    },
-  );
+  const outcome = await executeTool(session, ports, signal, call);
   signal.throwIfAborted();
   if (outcome.kind === "waiting") return;
   await ports.toolReturned({
@@ -105,29 +100,17 @@ async function executeCall(
   });
 }
 
-/** What a tool has returned when the time of its run is used up; what it returns later is let go. */
-async function withinTime(outcome: Promise<ToolOutcome>, timeUp: AbortSignal): Promise<ToolOutcome> {
-  const over = Promise.withResolvers<ToolOutcome>();
-  const cut = (): void => over.resolve({ kind: "result", output: CUT_OFF, isError: true });
-  timeUp.addEventListener("abort", cut, { once: true });
-  if (timeUp.aborted) cut();
-  outcome.catch(() => undefined);
-  try {
-    return await Promise.race([over.promise, outcome]);
-  } finally {
-    timeUp.removeEventListener("abort", cut);
-  }
-}
-
-const CUT_OFF =
-  "Cut off: the time allowed for this run is used up. What the tool had begun may or may not have happened.";
-
 /** One model request with its retries. True when the run has come to an end. */
-async function requestStep(session: Session, ports: RunPorts, signal: AbortSignal): Promise<boolean> {
+async function requestStep(
+  session: Session,
+  provider: ProviderSession,
+  ports: RunPorts,
+  signal: AbortSignal,
+): Promise<boolean> {
   for (let attempt = 1; ; attempt += 1) {
     const input = await ports.nextInput();
     signal.throwIfAborted();
-    const messages = buildMessages(session.agent, [...session.items, ...input.bodies]);
+    const messages = buildMessages(session.agent, [...session.conversation(), ...input.bodies]);
     const admitted = await ports.admit(messages);
     if (admitted.kind === "ended") return true;
     signal.throwIfAborted();
@@ -146,7 +129,7 @@ async function requestStep(session: Session, ports: RunPorts, signal: AbortSigna
           "gen_ai.provider.name": run.provider,
         },
         async (add) => {
-          await receive(session, ports, until, response, input, {
+          await receive(session, provider, ports, until, response, input, {
             messages,
             tools: admitted.tools,
             maxOutputTokens: admitted.maxOutputTokens,
@@ -204,6 +187,7 @@ interface RequestParts {
 
 async function receive(
   session: Session,
+  provider: ProviderSession,
   ports: RunPorts,
   signal: AbortSignal,
   response: Response,
@@ -212,7 +196,7 @@ async function receive(
 ): Promise<void> {
   const run = session.run!;
   let accepted = false;
-  const events = session.provider.step(
+  const events = provider.step(
     {
       threadId: session.agent.threadId,
       conversationKey: ports.conversationKey,

@@ -4,14 +4,21 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { InterruptedError } from "../protocol/errors.ts";
+import type { RunId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ProviderSession } from "../providers/port.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import type { NativeConversation } from "./native-conversation.ts";
+
+/** What the provider has opened for a session, by who owns the loop. */
+export type OpenedProvider =
+  | { readonly loop: "ours"; readonly session: ProviderSession; close(): Promise<void> }
+  | NativeConversation;
 
 export class Session {
   readonly lifecycle: Lifecycle;
-  readonly provider: ProviderSession;
+  readonly provider: OpenedProvider;
   agent: AgentRecord;
   run: RunRecord | null;
   items: TranscriptItem[];
@@ -30,7 +37,7 @@ export class Session {
 
   constructor(parts: {
     readonly lifecycle: Lifecycle;
-    readonly provider: ProviderSession;
+    readonly provider: OpenedProvider;
     readonly agent: AgentRecord;
     readonly run: RunRecord | null;
     readonly items: TranscriptItem[];
@@ -41,8 +48,20 @@ export class Session {
     this.run = parts.run;
     this.ran = parts.run !== null;
     this.items = parts.items;
+    this.#storedPolicy = parts.agent.config.policyHash;
   }
 
+  /** Runs whose items are not in the conversation of the provider thread that is gone on with; null for none. */
+  foreign: { readonly runs: ReadonlySet<RunId>; readonly inherited: boolean } | null = null;
+
+  /** What the provider of the current run has seen of the transcript. */
+  conversation(): readonly TranscriptItem[] {
+    const { foreign } = this;
+    if (foreign === null) return this.items;
+    return this.items.filter(({ runId }) => (runId === null ? !foreign.inherited : !foreign.runs.has(runId)));
+  }
+
+  #storedPolicy: string;
   #lifetime: AbortController | null = null;
 
   /** Aborted when the session is dropped from memory. There is none before somebody asks. */
@@ -51,6 +70,17 @@ export class Session {
   /** What tools of this session have left running ends. */
   end(): void {
     this.#lifetime?.abort(new InterruptedError("RUN_INTERRUPTED", "the agent was unloaded."));
+  }
+
+  /** Follows what was committed for its run; the configuration is the one it was loaded with (RES-8). */
+  absorb({ agent, run }: { readonly agent: AgentRecord; readonly run: RunRecord }): void {
+    const { effects, tools } = this.agent.config;
+    // On another provider or model it is another configuration, and no wider than the one before.
+    const rebound = agent.config.policyHash !== this.#storedPolicy;
+    this.#storedPolicy = agent.config.policyHash;
+    this.agent = { ...agent, config: rebound ? { ...agent.config, effects, tools } : this.agent.config };
+    // A settled run is taken out by the reaction to its settle.
+    if (this.run?.id === run.id) this.run = run;
   }
 
   append(items: readonly TranscriptItem[]): void {

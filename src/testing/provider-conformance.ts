@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { CoppiceError, ERROR_TABLE, InterruptedError } from "../protocol/errors.ts";
 import type { PromptMessage, StepEvent, StepRequest } from "../protocol/provider-events.ts";
-import type { ProviderAdapter, ProviderSession } from "../providers/port.ts";
+import type { OwnLoopAdapter, ProviderSession } from "../providers/port.ts";
 
 /** What the next step, or the next two, of an adapter do. */
 export type Behaviour =
@@ -23,7 +23,7 @@ export type Behaviour =
 
 /** An adapter that is about to behave as asked; given back after the check. */
 export interface ConformanceSubject extends AsyncDisposable {
-  readonly adapter: ProviderAdapter;
+  readonly adapter: OwnLoopAdapter;
 }
 
 export interface ConformanceCheck {
@@ -38,7 +38,7 @@ export function providerConformance(open: Open): readonly ConformanceCheck[] {
   const check = (
     title: string,
     behaviour: Behaviour,
-    body: (session: ProviderSession, adapter: ProviderAdapter) => Promise<void>,
+    body: (session: ProviderSession, adapter: OwnLoopAdapter) => Promise<void>,
   ): ConformanceCheck => ({
     title,
     async run() {
@@ -58,9 +58,10 @@ export function providerConformance(open: Open): readonly ConformanceCheck[] {
   });
   return [
     check("says what it can", "text", async (_session, adapter) => {
-      const { driver, capabilities, defaultModel } = adapter;
+      const { driver, loop, capabilities, threads, defaultModel } = adapter;
       assert.match(driver, /^[a-z][a-z-]*$/);
-      assert.equal(capabilities.loop, "ours");
+      assert.equal(loop, "ours");
+      assert.ok(threads.context.channels.length > 0);
       // A wait is parked by loading its transcript again later, which takes an exact one.
       if (capabilities.parksWaits) assert.ok(capabilities.exact);
       const known = adapter.models();

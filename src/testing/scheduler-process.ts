@@ -5,7 +5,7 @@
  */
 import type { Clock, Timer } from "../platform/clock.ts";
 import type { ToolHost } from "../protocol/tool.ts";
-import type { ProviderAdapter, ProviderSession } from "../providers/port.ts";
+import type { OwnLoopAdapter, ProviderSession } from "../providers/port.ts";
 import type { TimerQueue } from "./virtual-clock.ts";
 
 /** Something that may happen. */
@@ -36,7 +36,7 @@ export interface SimulatedProcess {
     run: (...input: A) => Promise<R>,
   ): (...input: A) => Promise<R>;
   /** The provider with a hold before each request and each event. */
-  wrapProvider(adapter: ProviderAdapter): ProviderAdapter;
+  wrapProvider(adapter: OwnLoopAdapter): OwnLoopAdapter;
   /** The tools with a hold before each call and each outcome. */
   wrapTools(host: ToolHost): ToolHost;
   /** Nothing of it happens any more; not undone by `thaw`. */
@@ -94,7 +94,9 @@ export function createProcess(name: string, ground: ProcessGround): SimulatedPro
     wrap,
     wrapProvider: (adapter) => ({
       driver: adapter.driver,
+      loop: adapter.loop,
       capabilities: adapter.capabilities,
+      threads: adapter.threads,
       defaultModel: adapter.defaultModel,
       models: () => adapter.models(),
       openSession: async (input) => {

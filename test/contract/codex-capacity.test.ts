@@ -1,6 +1,6 @@
 /** Permits and slots under the `codex` profile: who is refused, who is unloaded, and that nothing queues. */
 import { describe, expect, test } from "vitest";
-import type { ProviderAdapter } from "../../src/providers/port.ts";
+import type { OwnLoopAdapter } from "../../src/providers/port.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import {
   followUp,
@@ -198,7 +198,7 @@ describe.each(STORES)("capacity on %s", (store) => {
   test("B19 a follow-up to an agent that is about to begin joins its first run, and takes no second permit", async () => {
     await using h = await codex(store, { scripts: { "*": [say("seven")] }, runtime: limits(1) });
     const { gates } = h.provider;
-    const slow: ProviderAdapter = {
+    const slow: OwnLoopAdapter = {
       ...h.provider,
       openSession: async (open) => {
         if (open.path !== "/root") await gates.pass("load");

@@ -1,6 +1,6 @@
 /** Closing a subtree by force, and politely (INT-7). */
 import { describe, expect, test } from "vitest";
-import type { ProviderAdapter } from "../../src/providers/port.ts";
+import type { OwnLoopAdapter } from "../../src/providers/port.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import {
   ask,
@@ -137,7 +137,7 @@ describe.each(STORES)("closing on %s", (store) => {
     const inner = scripted({ "*": [MORE] });
     const held = Promise.withResolvers<void>();
     const opening: string[] = [];
-    const slow: ProviderAdapter = {
+    const slow: OwnLoopAdapter = {
       ...inner,
       openSession: async (input) => {
         opening.push(input.path);

@@ -2,7 +2,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { ProviderAdapter } from "../../src/providers/port.ts";
+import type { OwnLoopAdapter } from "../../src/providers/port.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import {
@@ -222,7 +222,7 @@ describe.each(STORES)("interrupts on %s", (store) => {
       "/root/waits/x": [gate("x"), say("ok")],
     });
     const requested = new Map<string, AbortSignal>();
-    const watching: ProviderAdapter = {
+    const watching: OwnLoopAdapter = {
       ...inner,
       openSession: async (input) => {
         const session = await inner.openSession(input);
@@ -266,7 +266,7 @@ describe.each(STORES)("interrupts on %s", (store) => {
       },
     });
     const inner = scripted({ "*": [repeat(call("look"), 30), say("done")] });
-    const counting: ProviderAdapter = {
+    const counting: OwnLoopAdapter = {
       ...inner,
       openSession: async (input) => {
         const session = await inner.openSession(input);

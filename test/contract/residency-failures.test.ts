@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { RejectedError, TransientError } from "../../src/protocol/errors.ts";
-import type { ProviderAdapter } from "../../src/providers/port.ts";
+import type { OwnLoopAdapter } from "../../src/providers/port.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { call, gate, list, repeat, say, spawn, wait } from "../../src/providers/scripted/script.ts";
@@ -24,7 +24,7 @@ function failing(times: number, error: () => Error, path = "/root/w") {
   });
   const tried: number[] = [];
   let left = times;
-  const adapter: ProviderAdapter = {
+  const adapter: OwnLoopAdapter = {
     ...inner,
     openSession: async (input) => {
       if (input.path === path && left > 0) {
@@ -121,7 +121,7 @@ describe.each(STORES)("loads that fail on %s", (store) => {
     const inward = adapter.openSession.bind(adapter);
     let broken = true;
     Object.assign(adapter, {
-      openSession: async (input: Parameters<ProviderAdapter["openSession"]>[0]) => {
+      openSession: async (input: Parameters<OwnLoopAdapter["openSession"]>[0]) => {
         if (broken && input.path === "/root/boss") throw refusal();
         return inward(input);
       },

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import type { ProviderAdapter } from "../../src/providers/port.ts";
+import type { OwnLoopAdapter } from "../../src/providers/port.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import {
   call,
@@ -91,7 +91,7 @@ describe.each(STORES)("loads on %s", (store) => {
     const opened: string[] = [];
     const inner = scripted({ "/root": [repeat(say("ok"))], "*": [repeat(say("ok"))] });
     const held = Promise.withResolvers<void>();
-    const counting: ProviderAdapter = {
+    const counting: OwnLoopAdapter = {
       ...inner,
       openSession: async (input) => {
         opened.push(input.path);
@@ -127,7 +127,7 @@ describe.each(STORES)("loads on %s", (store) => {
       "/root/w": [gate("w"), say("ok"), MORE],
     });
     const opening: string[] = [];
-    const slow: ProviderAdapter = {
+    const slow: OwnLoopAdapter = {
       ...inner,
       openSession: async (input) => {
         opening.push(input.path);

@@ -1,6 +1,6 @@
 /** How many sessions are loaded, and who makes room (RES-1, RES-2, RES-3, RES-7). */
 import { describe, expect, test } from "vitest";
-import type { ProviderAdapter } from "../../src/providers/port.ts";
+import type { OwnLoopAdapter } from "../../src/providers/port.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { gate, list, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -194,7 +194,7 @@ describe.each(STORES)("slots on %s", (store) => {
       "/root/w": [gate("w"), say("ok"), gate("w2"), say("ok")],
       "/root/later": [say("ok")],
     });
-    const unparked: ProviderAdapter = {
+    const unparked: OwnLoopAdapter = {
       ...provider,
       capabilities: { ...provider.capabilities, parksWaits: false },
     };

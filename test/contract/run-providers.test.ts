@@ -10,11 +10,11 @@ import { startVendorServer } from "../support/vendor-server/vendor-server.ts";
 
 describe.each(STORES)("built-in providers on %s", (store) => {
   test("RUN-5 both declare that the loop is ours and exact, and that waits are parked", () => {
-    const declared = { loop: "ours", exact: true, parksWaits: true };
-    expect(scripted({}).capabilities).toMatchObject(declared);
-    expect(
-      createModelProvider({ models: () => vendors[0]!.model("http://127.0.0.1:9") }).capabilities,
-    ).toMatchObject(declared);
+    const declared = { loop: "ours", capabilities: { exact: true, parksWaits: true } };
+    expect(scripted({})).toMatchObject(declared);
+    expect(createModelProvider({ models: () => vendors[0]!.model("http://127.0.0.1:9") })).toMatchObject(
+      declared,
+    );
   });
 
   test.each(vendors)(

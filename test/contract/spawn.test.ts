@@ -450,7 +450,7 @@ describe.each(STORES)("spawning on %s", (store) => {
         providers: {
           scripted: {
             ...provider,
-            openSession: async (options) => {
+            openSession: async (options: Parameters<typeof provider.openSession>[0]) => {
               if (options.path === "/root/slow") await slow.promise;
               return provider.openSession(options);
             },

@@ -9,7 +9,8 @@
 import type { LanguageModelV4, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { RejectedError } from "../../protocol/errors.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
-import type { ModelInfo, ProviderAdapter } from "../port.ts";
+import { OWN_LOOP_THREADS } from "../own-loop.ts";
+import type { ModelInfo, OwnLoopAdapter } from "../port.ts";
 import { runStep, type StepSettings } from "./run-step.ts";
 
 /** A model and what is known of it. */
@@ -40,7 +41,7 @@ const STALL_MS = 120_000;
  * A provider for language models of the AI SDK.
  * @throws RejectedError `MODEL_UNSUPPORTED` when a model given by name is not of specification v4.
  */
-export function createModelProvider(options: ModelProviderOptions): ProviderAdapter {
+export function createModelProvider(options: ModelProviderOptions): OwnLoopAdapter {
   const { models } = options;
   const named = typeof models === "function" ? null : entriesOf(models);
   const defaultModel = options.defaultModel ?? (named === null ? null : (Object.keys(named)[0] ?? null));
@@ -60,7 +61,9 @@ export function createModelProvider(options: ModelProviderOptions): ProviderAdap
   if (named !== null && defaultModel !== null) find(defaultModel);
   return {
     driver: "model",
-    capabilities: { loop: "ours", exact: true, parksWaits: true, questions: false, approvals: false },
+    loop: "ours",
+    threads: OWN_LOOP_THREADS,
+    capabilities: { exact: true, parksWaits: true, questions: false, approvals: false },
     defaultModel,
     models: () =>
       named && Object.fromEntries(Object.entries(named).map(([name, entry]) => [name, infoOf(entry)])),

@@ -98,7 +98,7 @@ export function countUsage(request: StepRequest, parts: readonly AssistantPart[]
   };
 }
 
-function precedesAcceptance(act: Act): boolean {
+export function precedesAcceptance(act: Act): boolean {
   switch (act.kind) {
     case "usage":
     case "finish":
@@ -132,7 +132,7 @@ function partOf(
   return { type: "tool_call", callId: `call_${digest}`, name: act.name, input };
 }
 
-function failure(options: FailOptions): Error {
+export function failure(options: FailOptions): RejectedError | TransientError {
   const code = options.code ?? "PROVIDER_OVERLOADED";
   const message = options.message ?? "The script has this request fail.";
   const details = options.status === undefined ? {} : { status: options.status };

@@ -11,7 +11,8 @@ import { resolveReference, ROOT_PATH } from "../../protocol/agent-path.ts";
 import { RejectedError } from "../../protocol/errors.ts";
 import type { ThreadId } from "../../protocol/ids.ts";
 import type { StepEvent, StepRequest } from "../../protocol/provider-events.ts";
-import type { ModelInfo, ProviderAdapter, ProviderCapabilities } from "../port.ts";
+import { OWN_LOOP_THREADS } from "../own-loop.ts";
+import type { ModelInfo, OwnLoopAdapter, ProviderCapabilities } from "../port.ts";
 import { scriptContext } from "./context.ts";
 import { createGates, type Gates } from "./gates.ts";
 import { play } from "./play.ts";
@@ -53,7 +54,7 @@ export interface UnconsumedStep {
   readonly description: string;
 }
 
-export interface ScriptedProvider extends ProviderAdapter {
+export interface ScriptedProvider extends OwnLoopAdapter {
   readonly gates: Gates;
   /** What agents at this path were asked, oldest first; in all trees. */
   requests(path: string): readonly StepRequest[];
@@ -64,7 +65,6 @@ export interface ScriptedProvider extends ProviderAdapter {
 }
 
 const CAPABILITIES: ProviderCapabilities = {
-  loop: "ours",
   exact: true,
   parksWaits: true,
   questions: true,
@@ -160,7 +160,9 @@ export function scripted(scripts: Scripts, options: ScriptedOptions = {}): Scrip
 
   return {
     driver: "scripted",
+    loop: "ours",
     capabilities: CAPABILITIES,
+    threads: OWN_LOOP_THREADS,
     defaultModel: options.defaultModel ?? Object.keys(models ?? {})[0] ?? "scripted",
     gates,
     models: () => models,

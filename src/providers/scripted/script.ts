@@ -40,7 +40,13 @@ export type FinishReason = Extract<StepEvent, { type: "finish" }>["reason"];
 /** One thing that a response does. */
 export type Act =
   | { readonly kind: "text" | "reasoning"; readonly text: ScriptedText }
-  | { readonly kind: "call"; readonly name: string; readonly input: ScriptedInput | string }
+  | {
+      readonly kind: "call";
+      readonly name: string;
+      readonly input: ScriptedInput | string;
+      /** What comes of it, where the provider itself carries the call out. */
+      readonly output?: Json;
+    }
   | { readonly kind: "request"; readonly asks: "question" | "approval"; readonly text: ScriptedText }
   | {
       readonly kind: "gate";

@@ -375,7 +375,7 @@ describe("waiting and aborting", () => {
 
 describe("the provider", () => {
   test("says what it can and which models it has", () => {
-    expect(scripted({}).capabilities).toMatchObject({ loop: "ours", exact: true, parksWaits: true });
+    expect(scripted({})).toMatchObject({ loop: "ours", capabilities: { exact: true, parksWaits: true } });
     expect(scripted({}).models()).toBeNull();
     const provider = scripted({}, { models: { small: { efforts: ["low"], collaborates: false }, big: {} } });
     expect(provider.defaultModel).toBe("small");

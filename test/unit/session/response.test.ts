@@ -5,7 +5,8 @@ import type { StepEvent } from "../../../src/protocol/provider-events.ts";
 import type { AssistantPart } from "../../../src/protocol/transcript.ts";
 import { Response } from "../../../src/session/response.ts";
 import { harness, STORES } from "../../support/harness.ts";
-import type { ProviderAdapter } from "../../../src/providers/port.ts";
+import { OWN_LOOP_THREADS } from "../../../src/providers/own-loop.ts";
+import type { OwnLoopAdapter } from "../../../src/providers/port.ts";
 
 const part = (given: unknown): StepEvent => ({ type: "part", part: given as AssistantPart });
 const call = (callId: unknown, name: unknown = "list_agents", input: unknown = "{}"): StepEvent =>
@@ -76,9 +77,11 @@ test("an error is described whatever was thrown, in bounded words", () => {
 test.each(STORES)(
   "BUD-4 a run whose figures cannot be counted is completed, marked partial, on %s",
   async (store) => {
-    const adapter: ProviderAdapter = {
+    const adapter: OwnLoopAdapter = {
       driver: "odd",
-      capabilities: { loop: "ours", exact: true, parksWaits: true, questions: false, approvals: false },
+      loop: "ours",
+      threads: OWN_LOOP_THREADS,
+      capabilities: { exact: true, parksWaits: true, questions: false, approvals: false },
       defaultModel: null,
       models: () => null,
       openSession: () =>

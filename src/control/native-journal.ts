@@ -1,0 +1,178 @@
+/**
+ * What the run of a provider that owns its loop asks for beside what `run-journal.ts` does: its conversation, its steps as they
+ * come, and the mail that waits for it (`session/ports.ts`). What is stored of the conversation stands in the record of its
+ * provider thread, from the acceptance of a run on.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { InvariantError } from "../protocol/errors.ts";
+import type { Json } from "../protocol/json.ts";
+import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import { NO_USAGE } from "../protocol/usage.ts";
+import { byteLength, headBytes, tailBytes } from "../platform/text.ts";
+import { senderName } from "../mailbox/render.ts";
+import type { NativeSession } from "../providers/port.ts";
+import type { NativeConversation } from "../session/native-conversation.ts";
+import type { AssistantBody, NativePorts, NativeThreadHandle, ResultBody } from "../session/ports.ts";
+import type { Session } from "../session/session.ts";
+import { overLimit } from "./compose.ts";
+import { closeOpenCalls } from "./interrupt.ts";
+import { appendItems, currentRun, recordStep } from "./runs.ts";
+import type { RunStart } from "./start-run.ts";
+import { withTurn } from "./native-thread.ts";
+import type { Tree } from "./tree.ts";
+
+/** So many senders are named. */
+const NAMED = 5;
+
+export class NativeJournal implements NativePorts {
+  readonly #tree: Tree;
+  readonly #session: Session;
+  readonly #start: () => RunStart | null;
+
+  constructor(tree: Tree, session: Session, start: () => RunStart | null) {
+    this.#tree = tree;
+    this.#session = session;
+    this.#start = start;
+  }
+
+  get #run(): RunRecord {
+    return this.#session.run!;
+  }
+
+  /** A conversation that was made for a run which no provider has accepted serves the next one. */
+  async nativeThread(session: Session): Promise<NativeThreadHandle> {
+    const native = session.provider as NativeConversation;
+    const record = await this.#record();
+    const { id, nativeThreadRef } = record;
+    if (native.thread?.id === id) return native.thread;
+    if (nativeThreadRef !== null) return { id, thread: await native.session.resumeThread(nativeThreadRef) };
+    const { model, effort } = this.#run;
+    native.unused ??= await native.session.ensureThread({ model, effort });
+    return { id, thread: native.unused };
+  }
+
+  async #record(): Promise<ProviderThreadRecord> {
+    const id = this.#run.providerThreadId;
+    const starting = this.#start()?.providerThread;
+    const stored = await this.#tree.read((view) =>
+      (id ?? starting) === undefined ? undefined : view.providerThread(starting?.id ?? id!),
+    );
+    const record = stored ?? starting;
+    if (record !== undefined) return record;
+    throw new InvariantError("a run of a provider with its own loop has no provider thread", {
+      runId: this.#run.id,
+    });
+  }
+
+  reopen(): Promise<NativeSession> {
+    return openNative(this.#tree, this.#session.agent, this.#run.provider);
+  }
+
+  async record(body: AssistantBody, results: readonly ResultBody[]): Promise<"on" | "over"> {
+    const { id } = this.#run;
+    const stored = await this.#tree.transact(
+      (tx) => {
+        // What it has used is told with the end of its turn.
+        const step = recordStep(tx, id, body, NO_USAGE);
+        const bodies = results.map((result) => ({ ...result, output: this.#bounded(result.output) }));
+        const { agent } = appendItems(tx, step.agent, step.run, bodies);
+        for (const { callId, name, isError } of results)
+          tx.emit("tool.returned", agent, { runId: id }, { callId, tool: name, isError });
+        return { agent, run: step.run };
+      },
+      (value) => this.#session.absorb(value),
+    );
+    const { limits, shared } = this.#tree;
+    return overLimit(limits, stored.run, shared.clock.now()) === null ? "on" : "over";
+  }
+
+  /** No transcript holds what a tool of somebody else's brings in any length (MBX-9). */
+  #bounded(output: Json): Json {
+    const text = typeof output === "string" ? output : JSON.stringify(output);
+    const bytes = byteLength(text);
+    const { mailInlineBytes, artifactHeadBytes, artifactTailBytes } = this.#tree.limits;
+    if (bytes <= mailInlineBytes) return output;
+    return {
+      shortened: true,
+      bytes,
+      head: headBytes(text, artifactHeadBytes),
+      tail: tailBytes(text, artifactTailBytes),
+    };
+  }
+
+  async closeCalls(text: string): Promise<void> {
+    const { id } = this.#run;
+    await this.#tree.transact(
+      (tx) => {
+        const run = currentRun(tx, id);
+        const agent = tx.agent(run.threadId);
+        return { ...appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, text)), run };
+      },
+      (value) => this.#session.absorb(value),
+    );
+  }
+
+  async turnEnded({ id }: NativeThreadHandle, turn: NativeRef | null): Promise<void> {
+    const { ordinal } = this.#run;
+    if (turn === null) return;
+    await this.#tree.transact((tx) => {
+      const record = tx.store.providerThread(id);
+      const known = record?.turns.find((one) => one.ordinal === ordinal)?.ref;
+      if (record === undefined || known?.nativeId === turn.nativeId) return;
+      tx.store.putProviderThread({ ...withTurn(record, { ordinal, ref: turn }), updatedAt: tx.now });
+    });
+  }
+
+  newestMail(): number {
+    return this.#tree.mailboxes.get(this.#session.agent.threadId)?.lastSeq ?? 0;
+  }
+
+  async mailAfter(seq: number, signal: AbortSignal): Promise<void> {
+    const there = async (): Promise<true | undefined> => (this.newestMail() > seq ? true : undefined);
+    await this.#tree.watchers.until(there, signal, this.#session.agent.threadId);
+  }
+
+  async unreadNotice(): Promise<string | null> {
+    const { threadId } = this.#session.agent;
+    const { id } = this.#run;
+    const unread = await this.#tree.read((view) =>
+      view
+        .unread(threadId, { limit: this.#tree.limits.mailboxMessages })
+        .filter((mail) => mail.boundRunId !== id),
+    );
+    if (unread.length === 0) return null;
+    const senders = [...new Set(unread.map((mail) => senderName(mail.author)))];
+    const named = `${senders.slice(0, NAMED).join(", ")}${senders.length > NAMED ? ", …" : ""}`;
+    const messages = unread.length === 1 ? "message" : "messages";
+    return `[${unread.length} unread ${messages} from ${named}; you get them with your next turn]`;
+  }
+
+  wake(): void {
+    const { id, threadId } = this.#run;
+    if (this.#tree.sessions.get(threadId) !== this.#session) return;
+    this.#tree
+      .transact((tx) => {
+        if (tx.store.run(id)?.status === "waiting") tx.effects.resume.add(threadId);
+      })
+      .catch((error: unknown) => {
+        this.#tree.shared.logger.warn({ threadId, err: error }, "a waiting run could not be woken");
+      });
+  }
+}
+
+/** @throws what the adapter fails with. */
+export function openNative(tree: Tree, agent: AgentRecord, provider: string): Promise<NativeSession> {
+  const adapter = tree.shared.adapter(provider);
+  if (adapter?.loop !== "theirs")
+    throw new InvariantError("a provider without a loop of its own was opened for one", { provider });
+  const { threadId, path, config } = agent;
+  return adapter.openSession({
+    threadId,
+    path,
+    model: config.model,
+    workspace: config.workspace,
+    instructions: config.instructions,
+    tools: tree.shared.toolHost.specs(agent),
+  });
+}

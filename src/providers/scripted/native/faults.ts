@@ -1,0 +1,64 @@
+/** What a scripted provider of its own loop is told to do wrong, method by method, and what it was called with. */
+import { RejectedError } from "../../../protocol/errors.ts";
+
+export const NATIVE_METHODS = [
+  "openSession",
+  "ensureThread",
+  "resumeThread",
+  "startTurn",
+  "interruptTurn",
+  "respond",
+  "steerTurn",
+  "forkThread",
+  "rollbackThread",
+  "readThread",
+  "findForks",
+  "close",
+] as const;
+export type NativeMethod = (typeof NATIVE_METHODS)[number];
+
+export type NativeFault =
+  /** Rejects, and does nothing. */
+  | { readonly kind: "refuse"; readonly error: Error }
+  /** Waits at a gate, before it does anything or when it has done it. */
+  | { readonly kind: "hang"; readonly gate: string; readonly done: boolean }
+  /** Does it, and dies before it can say so: the session is gone. */
+  | { readonly kind: "crash" };
+
+export interface NativeCall {
+  readonly method: NativeMethod;
+  readonly path: string;
+  readonly input: unknown;
+}
+
+export const refuse = (error: Error): NativeFault => ({ kind: "refuse", error });
+
+export const hang = (gate: string, options: { readonly done?: boolean } = {}): NativeFault => ({
+  kind: "hang",
+  gate,
+  done: options.done ?? false,
+});
+
+export const crashAfter = (): NativeFault => ({ kind: "crash" });
+
+/** The provider wants to be signed in to: never a reason to try another way (lineage C5.14). */
+export const unauthenticated = (): NativeFault =>
+  refuse(
+    new RejectedError("PROVIDER_UNAVAILABLE", "The provider is not signed in; sign in and try again.", {
+      reason: "authentication",
+    }),
+  );
+
+export class Faults {
+  readonly #due = new Map<NativeMethod, NativeFault[]>();
+
+  add(method: NativeMethod, fault: NativeFault, times: number): void {
+    const due = this.#due.get(method) ?? [];
+    for (let count = 0; count < times; count += 1) due.push(fault);
+    this.#due.set(method, due);
+  }
+
+  take(method: NativeMethod): NativeFault | undefined {
+    return this.#due.get(method)?.shift();
+  }
+}

@@ -1,0 +1,15 @@
+/** Words for scripts of a provider that owns its loop, beside those of `script.ts`. */
+import type { Json, JsonObject } from "../../../protocol/json.ts";
+import type { ScriptedStep } from "../script.ts";
+
+export const FILE_CHANGE = "file_change";
+
+/** Calls one of the provider's own tools, which the runtime only gets to see. */
+export function ownTool(name: string, input: JsonObject = {}, output: Json = "done"): ScriptedStep {
+  return { acts: [{ kind: "call", name, input, output }] };
+}
+
+/** Changes a file, with the provider's own means. */
+export function changeFile(path: string, summary: string): ScriptedStep {
+  return ownTool(FILE_CHANGE, { path, change: "changed" }, summary);
+}

@@ -1,0 +1,8 @@
+/** Whose failure an error is: the provider's, which a run is settled with, or the runtime's own, which it is not. */
+import { CoppiceError } from "../protocol/errors.ts";
+
+/** True for what an adapter throws; errors of the store and interruptions are nobody's answer to a request. */
+export function isProviderFailure(error: unknown): boolean {
+  if (!CoppiceError.is(error)) return true;
+  return /^(PROVIDER|MODEL|SCRIPT|CONTEXT)_/.test(error.code) || error.code === "REQUEST_NOT_RESUMABLE";
+}
