@@ -20,8 +20,9 @@ export function acceptStart(
   for (const id of start.handoffs) {
     tx.store.putHandoff(deliverHandoff(must(tx.store.handoff(id), "handoff", id), run.id, tx.now));
   }
-  for (const id of start.transfers) {
-    const consumed = consume(must(tx.store.transfer(id), "transfer", id), { runId: run.id }, tx.now);
+  for (const id of [...start.transfers, ...start.empty]) {
+    const by = { runId: run.id, nothing: start.empty.includes(id) };
+    const consumed = consume(must(tx.store.transfer(id), "transfer", id), by, tx.now);
     tx.store.putTransfer(consumed);
     tellMoved(tx, agent, consumed, run.id);
   }

@@ -6,22 +6,19 @@
  * - R2 What cannot be carried out sends nothing; the error says what to do (C4.9).
  */
 import { RejectedError } from "../protocol/errors.ts";
-import type { AgentRecord } from "../protocol/agent.ts";
 import type { HandoffId, RunId, TransferId } from "../protocol/ids.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import type { ThreadFacts } from "../protocol/thread.ts";
-import type { ItemBody } from "../protocol/transcript.ts";
-import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
-import { budgetFor, type HandoffBudget } from "../lineage/handoff/budget.ts";
-import { buildHandoff } from "../lineage/handoff/build.ts";
-import type { BuiltHandoff, HandoffInput } from "../lineage/handoff/input.ts";
+import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
+import type { HandoffRecord } from "../protocol/transfer.ts";
+import type { BuiltHandoff } from "../lineage/handoff/input.ts";
+import { summarise, type SummaryMaterial, summaryMaterial } from "../lineage/handoff/summarise.ts";
 import { renderSnapshot } from "../lineage/snapshot.ts";
 import { resolveStartContext } from "../lineage/start-context.ts";
 import type { StartFacts, StartPlan } from "../lineage/start-plan.ts";
 import type { Session } from "../session/session.ts";
 import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from "./start-facts.ts";
-import { otherThreadInput, switchInput } from "./start-handoff.ts";
+import { type StartText, textsOf, type ThreadAgent } from "./start-texts.ts";
 import { emptyThread, handoffBody, providerThreadOf, transferOf, writeStart } from "./start-write.ts";
 import { currentRun } from "./runs.ts";
 import { contextOf } from "./thread-context.ts";
@@ -35,42 +32,60 @@ export interface RunStart {
   readonly bodies: readonly ItemBody[];
   readonly handoffs: readonly HandoffId[];
   readonly transfers: readonly TransferId[];
+  /** Of these nothing was to be told; they are over with the acceptance all the same. */
+  readonly empty: readonly TransferId[];
 }
-
-type Thread = AgentRecord & { readonly thread: ThreadFacts };
 
 export interface Planned {
   readonly run: RunRecord;
   readonly facts: StartFacts;
   readonly plan: StartPlan;
-  /** Texts of the plan, in the order in which they are sent, each with the transfer that it resolves. */
-  readonly texts: readonly { readonly transferId: TransferId | null; readonly built: BuiltHandoff }[];
+  readonly texts: readonly StartText[];
   readonly snapshot: string | null;
 }
 
-/** Null for a thread from before threads: it has no transfers, and its provider gets the transcript as ever. */
-export async function prepareStart(tree: Tree, session: Session, to: Destination): Promise<RunStart | null> {
+/** A text that is ready to be stored; null where there was nothing to tell. */
+export interface BuiltText {
+  readonly transferId: TransferId | null;
+  readonly built: BuiltHandoff | null;
+}
+
+/**
+ * Null for a thread from before threads: it has no transfers, and its provider gets the transcript as ever.
+ * @throws RejectedError when the run cannot start; nothing was sent.
+ */
+export async function prepareStart(
+  tree: Tree,
+  session: Session,
+  to: Destination,
+  signal: AbortSignal,
+): Promise<RunStart | null> {
   const { id } = session.run!;
   const known = await tree.look((look) => preparedBefore(look, id));
   if (known !== "none") return known;
   for (let memory = NOTHING_TRIED; ;) {
-    const planned = await tree.look((look) => planStart(look, session, id, to, memory));
-    if (planned === "delta_too_large") {
+    const planned = await tree.look((look) => {
+      const run = currentRun(look, id);
+      return planStart(look, look.agent(run.threadId) as ThreadAgent, run, session.items, to, memory);
+    });
+    const texts = await buildTexts(tree, planned, signal);
+    if (texts === "delta_too_large") {
       memory = { ...memory, deltaFits: false };
       continue;
     }
-    const { run, plan, texts, snapshot } = planned;
+    const { run, plan, snapshot } = planned;
     // The plain case writes nothing that the acceptance would not write.
-    if (texts.length > 0 || plan.obsolete.length > 0)
-      return tree.transact((tx) => writeStart(tx, id, to, planned));
-    const consumed = transferOf(plan.base);
+    if (texts.some(({ built }) => built !== null) || plan.obsolete.length > 0)
+      return tree.transact((tx) => writeStart(tx, id, to, planned, texts));
+    const empty = [transferOf(plan.base), ...texts.map(({ transferId }) => transferId)];
     return {
       providerThread: await tree.look((look) =>
         providerThreadOf(look, run, to, plan.base, tree.ids.mint("pth")),
       ),
       bodies: snapshot === null ? [] : [{ kind: "context", topic: "snapshot", text: snapshot }],
       handoffs: [],
-      transfers: consumed === null ? [] : [consumed],
+      transfers: [],
+      empty: [...new Set(empty.filter((one) => one !== null))],
     };
   }
 }
@@ -93,90 +108,65 @@ function preparedBefore(look: Look, id: RunId): RunStart | null | "none" {
     bodies: records.map(handoffBody),
     handoffs: records.map((handoff) => handoff.id),
     transfers: records.map((handoff) => handoff.transferId),
+    empty: [],
   };
 }
 
-function planStart(
+/** What would be done, and from what. @throws RejectedError for what cannot start at all. */
+export function planStart(
   look: Look,
-  session: Session,
-  id: RunId,
+  agent: ThreadAgent,
+  run: RunRecord,
+  items: readonly TranscriptItem[],
   to: Destination,
   memory: StartMemory,
-): Planned | "delta_too_large" {
-  const run = currentRun(look, id);
-  const agent = look.agent(run.threadId) as Thread;
+): Planned {
   const facts = startFacts(look, agent, run, to, memory);
   const plan = resolveStartContext(facts);
   const { base } = plan;
   if (base.kind === "unsupported") {
     throw new RejectedError(base.code, base.text, { provider: to.provider, threadId: agent.threadId });
   }
-  const request = {
-    agent,
-    effects: new Map(look.context.toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),
-  };
-  const texts: { transferId: TransferId | null; built: BuiltHandoff }[] = [];
-  if (base.kind === "handoff") {
-    const transfer = base.transferId === null ? undefined : look.store.transfer(base.transferId);
-    const budget = budgetOf(look, agent, run, to, transfer);
-    const input =
-      transfer?.type === "fork"
-        ? otherThreadInput(look, { ...request, purpose: "fork", extent: base.coverage, budget }, transfer)
-        : switchInput(
-            look,
-            { ...request, purpose: "provider_handoff", extent: base.coverage, budget },
-            base.runs,
-            session.items,
-          );
-    const built = buildOrRefuse(input);
-    if (built === "too_large" && base.coverage === "delta" && memory.deltaFits === null)
-      return "delta_too_large";
-    if (built === "too_large") throw budgetTooSmall(budget);
-    if (built !== "empty") texts.push({ transferId: base.transferId, built });
-  }
-  for (const transferId of plan.mergeBacks) {
-    const transfer = look.store.transfer(transferId)!;
-    const budget = budgetOf(look, agent, run, to, transfer);
-    const built = buildOrRefuse(
-      otherThreadInput(look, { ...request, purpose: "merge_back", extent: "delta", budget }, transfer),
-    );
-    if (built === "too_large") throw budgetTooSmall(budget);
-    if (built !== "empty") texts.push({ transferId, built });
-  }
   const snapshot = base.kind === "projected" ? contextOf(look, agent) : null;
-  return { run, facts, plan, texts, snapshot: snapshot === null ? null : renderSnapshot(snapshot) };
+  return {
+    run,
+    facts,
+    plan,
+    texts: textsOf({ look, agent, run, to, facts, items }, plan),
+    snapshot: snapshot === null ? null : renderSnapshot(snapshot),
+  };
 }
 
-function buildOrRefuse(input: HandoffInput): BuiltHandoff | "too_large" | "empty" {
-  const built = buildHandoff(input);
-  if (built.kind === "built") return built;
-  return built.kind === "empty" ? "empty" : "too_large";
+async function buildTexts(
+  tree: Tree,
+  { plan, facts, texts }: Planned,
+  signal: AbortSignal,
+): Promise<readonly BuiltText[] | "delta_too_large"> {
+  const ready: BuiltText[] = [];
+  for (const text of texts) {
+    const { mode, told, transferId } = text;
+    const built = text.build(
+      await summarise({
+        mode,
+        summariser: tree.shared.summariser,
+        material: mode === "recent" ? NO_MATERIAL : summaryMaterial(told),
+        signal,
+      }),
+    );
+    if (built.kind !== "failed") {
+      ready.push({ transferId, built: built.kind === "built" ? built : null });
+      continue;
+    }
+    const isDelta = plan.base.kind === "handoff" && plan.base.coverage === "delta" && text === texts[0];
+    if (isDelta && facts.target.deltaFits === null) return "delta_too_large";
+    const { limit, unit } = built.budget;
+    throw new RejectedError(
+      built.code,
+      `not one message fits into a handoff of ${limit} ${unit}; raise the budget, or choose a model with a larger window.`,
+      { limit, unit },
+    );
+  }
+  return ready;
 }
 
-function budgetTooSmall(budget: HandoffBudget): RejectedError {
-  return new RejectedError(
-    "HANDOFF_BUDGET_TOO_SMALL",
-    `not one message fits into a handoff of ${budget.limit} ${budget.unit}; raise the budget, or choose a model with a larger window.`,
-    { limit: budget.limit, unit: budget.unit },
-  );
-}
-
-/** A fork's seed has a budget of its own; everything else has that of handoffs (C6.7, C18.7, C18.11). */
-function budgetOf(
-  look: Look,
-  agent: Thread,
-  run: RunRecord,
-  to: Destination,
-  transfer: TransferRecord | undefined,
-): HandoffBudget {
-  const policy = transfer?.type === "fork" ? agent.thread.forkPolicy : null;
-  const text = run.causes.map(({ mailId }) => look.store.mail(mailId)?.content.text ?? "").join("\n");
-  return budgetFor({
-    limits: look.context.lineage,
-    configured: policy === null ? null : { unit: "chars", limit: policy.replay.maxSeedChars },
-    providerMaxChars: to.capabilities.context.maxRecommendedChars,
-    window: look.context.contextWindow(agent),
-    occupied: 0,
-    message: { text, images: 0, attachments: 0 },
-  });
-}
+const NO_MATERIAL: SummaryMaterial = { dialogue: [], failures: [], files: [] };

@@ -3,11 +3,10 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { ProviderThreadId, RunId, TransferId } from "../protocol/ids.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import type { ThreadFacts } from "../protocol/thread.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { BuiltHandoff } from "../lineage/handoff/input.ts";
-import type { HandoffBase, StartBase, StartFacts, StartPlan } from "../lineage/start-plan.ts";
+import type { HandoffBase, StartBase, StartFacts } from "../lineage/start-plan.ts";
 import {
   handoffOf,
   providerHandoffTransfer,
@@ -20,32 +19,41 @@ import {
 } from "../lineage/transfer.ts";
 import { currentRun } from "./runs.ts";
 import type { Destination } from "./start-facts.ts";
-import type { Planned, RunStart } from "./start-run.ts";
+import type { BuiltText, Planned, RunStart } from "./start-run.ts";
 import type { Look, Transaction } from "./transaction.ts";
 
-type Thread = AgentRecord & { readonly thread: ThreadFacts };
-
-export function writeStart(tx: Transaction, id: RunId, to: Destination, planned: Planned): RunStart {
+export function writeStart(
+  tx: Transaction,
+  id: RunId,
+  to: Destination,
+  { plan, facts, snapshot }: Planned,
+  texts: readonly BuiltText[],
+): RunStart {
   const run = currentRun(tx, id);
-  const agent = tx.agent(run.threadId) as Thread;
-  const { plan, texts } = planned;
-  for (const obsolete of plan.obsolete) supersedeTransfer(tx, obsolete, null);
+  const agent = tx.agent(run.threadId);
+  for (const obsolete of plan.obsolete) supersedeTransfer(tx, obsolete);
   const providerThread = providerThreadOf(tx, run, to, plan.base, tx.id("pth"));
-  const written = texts.map(({ transferId, built }) =>
-    writeHandoff(tx, agent, run, to, providerThread, planned, transferId, built),
+  const written = texts.flatMap(({ transferId, built }) =>
+    built === null
+      ? []
+      : [writeHandoff(tx, { agent, run, to, providerThread, facts, base: plan.base }, transferId, built)],
   );
-  const carriedNothing = transferOf(plan.base);
   const transfers = written.map(({ transferId }) => transferId);
-  if (carriedNothing !== null && !transfers.includes(carriedNothing)) transfers.push(carriedNothing);
+  const named = [transferOf(plan.base), ...texts.map(({ transferId }) => transferId)];
   tx.store.putRun({
     ...run,
     providerThreadId: providerThread.id,
     contextHandoffIds: written.map((handoff) => handoff.id),
   });
   const bodies: ItemBody[] = written.map(handoffBody);
-  if (planned.snapshot !== null)
-    bodies.unshift({ kind: "context", topic: "snapshot", text: planned.snapshot });
-  return { providerThread, bodies, handoffs: written.map((handoff) => handoff.id), transfers };
+  if (snapshot !== null) bodies.unshift({ kind: "context", topic: "snapshot", text: snapshot });
+  return {
+    providerThread,
+    bodies,
+    handoffs: written.map((handoff) => handoff.id),
+    transfers,
+    empty: [...new Set(named.filter((one) => one !== null && !transfers.includes(one)))] as TransferId[],
+  };
 }
 
 export function transferOf(base: StartBase): TransferId | null {
@@ -88,19 +96,24 @@ export function emptyThread(look: Look, run: RunRecord, id: ProviderThreadId): P
   };
 }
 
+interface Writing {
+  readonly agent: AgentRecord;
+  readonly run: RunRecord;
+  readonly to: Destination;
+  readonly providerThread: ProviderThreadRecord;
+  readonly facts: StartFacts;
+  readonly base: StartBase;
+}
+
 function writeHandoff(
   tx: Transaction,
-  agent: Thread,
-  run: RunRecord,
-  to: Destination,
-  providerThread: ProviderThreadRecord,
-  { facts, plan }: Planned,
+  writing: Writing,
   transferId: TransferId | null,
   built: BuiltHandoff,
 ): HandoffRecord {
+  const { agent, run, to, providerThread, facts } = writing;
   const known = transferId === null ? undefined : tx.store.transfer(transferId);
-  const transfer = known ?? newSwitch(tx, agent, to, facts, plan);
-  const before = handoffOf(transfer);
+  const transfer = known ?? newSwitch(tx, writing);
   const handoff: HandoffRecord = {
     ...readyHandoff({
       id: tx.id("hnd"),
@@ -120,10 +133,9 @@ function writeHandoff(
     targetRunId: run.id,
   };
   tx.store.putHandoff(handoff);
-  if (before !== null) {
-    const old = tx.store.handoff(before);
-    if (old?.status === "ready") tx.store.putHandoff(supersedeHandoff(old, tx.now, handoff.id));
-  }
+  const before = handoffOf(transfer);
+  const old = before === null ? undefined : tx.store.handoff(before);
+  if (old?.status === "ready") tx.store.putHandoff(supersedeHandoff(old, tx.now, handoff.id));
   const resolved =
     transfer.status === "resolved_portable"
       ? replaceHandoff(transfer, handoff, tx.now)
@@ -133,38 +145,25 @@ function writeHandoff(
   return handoff;
 }
 
-/** C4.12: within the thread, from the last run that the target knows to the last that there is. */
-function newSwitch(
-  tx: Transaction,
-  agent: Thread,
-  to: Destination,
-  facts: StartFacts,
-  { base }: StartPlan,
-): TransferRecord {
-  const { baseOrdinal, sourceOrdinal } = base as HandoffBase;
-  const active = agent.thread.activeProviderThreadId;
+/** Within the thread, from the last run that the target knows to the last that there is (C4.12). */
+function newSwitch(tx: Transaction, { agent, to, facts, base }: Writing): TransferRecord {
+  const handoff = base as HandoffBase;
+  const active = agent.thread?.activeProviderThreadId ?? null;
+  const from = active === null ? undefined : tx.store.providerThread(active);
   const transfer = providerHandoffTransfer({
     id: tx.id("xfr"),
     treeId: tx.treeId,
     source: agent.threadId,
-    sourcePoint: runPoint(tx, agent, sourceOrdinal),
-    basePoint: baseOrdinal === null || baseOrdinal === 0 ? null : runPoint(tx, agent, baseOrdinal),
-    sourceProvider:
-      active === null ? null : (tx.store.providerThread(active)?.provider ?? agent.config.provider),
+    sourcePoint: runPoint(tx, agent, handoff.sourceOrdinal),
+    basePoint: handoff.baseOrdinal ? runPoint(tx, agent, handoff.baseOrdinal) : null,
+    sourceProvider: from?.provider ?? null,
     targetProvider: to.provider,
-    staleness:
-      (base as HandoffBase).into === "new"
-        ? (base as { staleness: TransferRecord["staleness"] }).staleness
-        : [],
-    createdBy: facts.failedResume.length > 0 ? "system" : agent.createdBy,
+    staleness: handoff.into === "new" ? handoff.staleness : [],
+    createdBy: facts.failedResume.length > 0 ? "system" : "user",
     at: tx.now,
   });
-  tx.emit(
-    "transfer.created",
-    agent,
-    {},
-    { transferId: transfer.id, type: transfer.type, target: agent.path },
-  );
+  const { id, type } = transfer;
+  tx.emit("transfer.created", agent, {}, { transferId: id, type, target: agent.path });
   return transfer;
 }
 
@@ -178,7 +177,7 @@ function runPoint(look: Look, agent: AgentRecord, ordinal: number): ContextSourc
   });
 }
 
-function supersedeTransfer(tx: Transaction, id: TransferId, by: TransferId | null): void {
+export function supersedeTransfer(tx: Transaction, id: TransferId, by: TransferId | null = null): void {
   const transfer = tx.store.transfer(id)!;
   const before = handoffOf(transfer);
   const handoff = before === null ? undefined : tx.store.handoff(before);

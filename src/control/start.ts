@@ -23,7 +23,7 @@ export async function beginStart(
   const run = session.run!;
   try {
     const start =
-      run.acceptedAt === null ? await prepareStart(tree, session, destination(tree, session)) : null;
+      run.acceptedAt === null ? await prepareStart(tree, session, destination(tree, session), signal) : null;
     session.foreign = await tree.look((look) => foreignRuns(look, session, start?.providerThread ?? null));
     return start;
   } catch (error) {

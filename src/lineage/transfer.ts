@@ -222,16 +222,17 @@ export function handoffOf({ resolution }: Pick<TransferRecord, "resolution">): H
 }
 
 /**
- * Taken in by an accepted run; by nobody's run where a host-driven root has fetched a result.
+ * Taken in by an accepted run, `nothing` where there was nothing to tell; by nobody's run where a host-driven root has fetched a result.
  * @throws InvariantError also where it is not resolved and something was to be carried.
  */
 export function consume(
   record: TransferRecord,
-  by: { readonly runId: RunId } | { readonly hostDriven: true },
+  by: { readonly runId: RunId; readonly nothing?: boolean } | { readonly hostDriven: true },
   at: number,
 ): TransferRecord {
-  const unresolved = record.status === "pending" && record.requestedStrategy !== NOTHING_CARRIED;
   const byHost = "hostDriven" in by;
+  const nothing = record.requestedStrategy === NOTHING_CARRIED || (!byHost && by.nothing === true);
+  const unresolved = record.status === "pending" && !nothing;
   if (unresolved || (byHost && record.type !== "subagent_result")) throw illegal(record, "consumed");
   return move(record, "consumed", at, { consumedAt: at, targetRunId: byHost ? null : by.runId });
 }

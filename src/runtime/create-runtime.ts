@@ -16,6 +16,7 @@ import { PermitPool } from "../execution/permits.ts";
 import { InterruptedError, RejectedError } from "../protocol/errors.ts";
 import { isThreadId, type ThreadId, type TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
+import { deterministic } from "../lineage/handoff/summarise.ts";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import { systemClock } from "../platform/clock.ts";
@@ -112,6 +113,7 @@ class OwnRuntime implements Runtime {
       ids: createIds(random),
       tracer: options.tracer ?? defaultTracer(),
       redact,
+      summariser: options.summariser === undefined ? deterministic : options.summariser,
       lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
       prices: options.prices ?? {},
       inspect: options.inspect,

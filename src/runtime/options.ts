@@ -10,6 +10,7 @@ import {
   type LimitsInput,
 } from "../protocol/limits.ts";
 import { type LineageLimitsInput, lineageLimitsSchema } from "../protocol/lineage-limits.ts";
+import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { ProfileName } from "../protocol/profile.ts";
 import { CONTINUITIES, type Continuity } from "../protocol/thread.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -40,6 +41,8 @@ export interface RuntimeOptions {
   readonly limits?: LimitsInput;
   /** Numbers of threads, handoffs and snapshots (lineage C18). */
   readonly lineage?: LineageLimitsInput;
+  /** Writes the summaries of forks that ask for one; default: the deterministic one. Null: none are written. */
+  readonly summariser?: Summariser | null;
   /** USD per million tokens by `<provider>/<model>` (BUD-7). */
   readonly prices?: Prices;
   readonly profile?: ProfileName;
@@ -170,6 +173,7 @@ const runtimeKeys = [
   "roles",
   "limits",
   "lineage",
+  "summariser",
   "prices",
   "profile",
   "subagents",

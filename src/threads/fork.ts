@@ -24,7 +24,7 @@ import { type ForkPoint, forkPoint, type ForkPointName } from "../lineage/fork-p
 import { forkTitle } from "../lineage/fork-title.ts";
 import { forkTransfer } from "../lineage/transfer.ts";
 import type { PageRequest, StoreTx, StoreView } from "../store/port.ts";
-import { readerOf } from "./thread-reader.ts";
+import { readerOf } from "../control/thread-reader.ts";
 import { requireThread } from "./thread-view.ts";
 
 export interface ForkRequest {

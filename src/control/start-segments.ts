@@ -1,88 +1,63 @@
-/** What a handoff is built from, read from the store: threads cut at their points, with their runs, pins and open questions. */
+/** Threads cut at their points, as texts are built from them: items, runs, pins and results, read from the store (lineage C5.22, C6.1). */
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { OrdinalRange } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
-import type { HandoffBudget } from "../lineage/handoff/budget.ts";
 import type { HandoffInput, HandoffSegment, SubagentResult } from "../lineage/handoff/input.ts";
 import { verifySnapshot } from "../lineage/snapshot.ts";
 import type { StoreView } from "../store/port.ts";
-import { contextOf } from "./thread-context.ts";
-import type { Look } from "./transaction.ts";
+import { must, type Look } from "./transaction.ts";
 
-/** The tool by which a model reads what a handoff has left out. */
-const READ_TOOL = "read_thread";
-
-export interface HandoffRequest {
-  readonly agent: AgentRecord;
-  readonly purpose: HandoffInput["purpose"];
-  readonly extent: HandoffInput["extent"];
-  readonly budget: HandoffBudget;
-  readonly effects: HandoffInput["effects"];
+export interface Segments extends Pick<HandoffInput, "checkpoint" | "subagents"> {
+  /** Oldest ancestor first. */
+  readonly segments: readonly HandoffSegment[];
+  /** Pins at the point; null where the thread that is told stands on its own. */
+  readonly snapshot: HandoffInput["snapshot"];
 }
 
-type Common = Pick<HandoffInput, "purpose" | "extent" | "budget" | "effects" | "workspace"> & {
-  readonly look: Look;
-};
-
-/** Of the thread itself, for another provider: the runs named, or all that it has and what it has inherited. */
-export function switchInput(
+/** Of the thread itself: the runs named and, unless they are a gap, what it was forked with. */
+export function ownSegments(
   look: Look,
-  request: HandoffRequest,
+  agent: AgentRecord,
   runs: readonly OrdinalRange[],
   items: readonly TranscriptItem[],
-): HandoffInput {
-  const { agent } = request;
+  whole: boolean,
+): Segments {
   const own = segmentOf(look.store, agent, runs, items, look.now);
-  const above = request.extent === "delta" ? [] : ancestors(look, agent);
   return {
-    ...frame({ ...request, look, workspace: agent.config.workspace }),
-    segments: [...above, own],
-    snapshot: contextOf(look, agent),
+    segments: [...(whole ? ancestors(look, agent) : []), own],
+    snapshot: null,
     checkpoint: checkpointOf(look.store, agent.threadId, own.runs.at(-1)?.ordinal ?? 0),
-    openRequests: look.store
-      .openRequestsOf(agent.threadId)
-      .map(({ kind, text }) => ({ kind, text, askedBy: agent.path })),
     subagents: own.items.flatMap(resultIn),
   };
 }
 
-/** Of another thread, up to its point: for a fork of it, or back from a fork since `base`. */
-export function otherThreadInput(
-  look: Look,
-  request: HandoffRequest,
-  transfer: TransferRecord,
-): HandoffInput {
+/** Of the source of a transfer, up to its point; with its ancestors, unless it begins at a base. */
+export function forkSegments(look: Look, transfer: TransferRecord): Segments {
   const { sourcePoint: point, basePoint: base } = transfer;
-  const source = look.store.agent(transfer.sourceThreadId)!;
-  const first = base === null || base.threadId !== source.threadId ? 0 : base.items;
-  const own = cutAt(look.store, source, point, first, transfer.createdAt);
+  const source = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
+  const own = cutAt(look.store, source, point, transfer.createdAt);
   return {
-    ...frame({ ...request, look, workspace: request.agent.config.workspace }),
     segments: [...(base === null ? ancestors(look, source) : []), own],
     snapshot: snapshotAt(look, source, point),
     checkpoint: checkpointOf(look.store, source.threadId, point.ordinal),
-    openRequests: [],
     subagents: own.items.flatMap(resultIn),
   };
 }
 
-function frame(common: Common) {
-  const { look, purpose, extent, budget, effects, workspace } = common;
-  return {
-    purpose,
-    extent,
-    budget,
-    effects,
-    workspace,
-    mode: "recent",
-    summary: { kind: "none", why: "not asked for" },
-    readTool: READ_TOOL,
-    redact: look.context.redact,
-    limits: look.context.lineage,
-  } as const;
+/** What the target of a merge-back has done since the fork left it. */
+export function sinceBase(
+  look: Look,
+  agent: AgentRecord,
+  { basePoint }: TransferRecord,
+  items: readonly TranscriptItem[],
+): HandoffSegment {
+  const from = basePoint?.items ?? 0;
+  const first = (basePoint?.ordinal ?? 0) + 1;
+  const runs = first > agent.runs ? [] : ([[first, agent.runs]] as const);
+  return segmentOf(look.store, agent, runs, items.slice(from), look.now);
 }
 
 /** Threads that this one was forked from, oldest first, each up to its own cut (C5.22). */
@@ -96,7 +71,7 @@ function ancestors(look: Look, agent: AgentRecord): HandoffSegment[] {
     const source = look.store.agent(point.threadId);
     if (source === undefined || seen.has(source.threadId)) break;
     seen.add(source.threadId);
-    segments.unshift(cutAt(look.store, source, point, 0, forkedAt));
+    segments.unshift(cutAt(look.store, source, point, forkedAt));
     origin = source.thread?.forkedFrom ?? null;
     forkedAt = source.createdAt;
   }
@@ -109,20 +84,15 @@ function cutAt(
   view: StoreView,
   source: AgentRecord,
   point: ContextSourcePoint,
-  from: number,
   asOf: number,
 ): HandoffSegment {
   const items: TranscriptItem[] = [];
-  while (from + items.length < point.items) {
-    const start = from + items.length;
-    const page = view.items(source.threadId, start, Math.min(PAGE, point.items - start));
+  while (items.length < point.items) {
+    const page = view.items(source.threadId, items.length, Math.min(PAGE, point.items - items.length));
     if (page.length === 0) break;
     items.push(...page);
   }
-  const runs = new Set(items.flatMap(({ runId }) => runId ?? []));
-  const inside = point.ordinal === 0 ? [] : ([[1, point.ordinal]] as const);
-  const segment = segmentOf(view, source, inside, items, asOf);
-  return { ...segment, runs: segment.runs.filter(({ id }) => from === 0 || runs.has(id)) };
+  return segmentOf(view, source, point.ordinal === 0 ? [] : [[1, point.ordinal]], items, asOf);
 }
 
 function segmentOf(

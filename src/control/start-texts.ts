@@ -1,0 +1,158 @@
+/**
+ * The texts that a plan calls for: each with what it is built from, so that somebody may write a summary before it is built
+ * (lineage C6). Reads are done when this returns; building needs no store.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { TransferId } from "../protocol/ids.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import type { ThreadFacts } from "../protocol/thread.ts";
+import type { TranscriptItem } from "../protocol/transcript.ts";
+import type { TransferRecord } from "../protocol/transfer.ts";
+import { type BudgetRequest, budgetFor } from "../lineage/handoff/budget.ts";
+import { buildHandoff } from "../lineage/handoff/build.ts";
+import type { HandoffBuild, HandoffInput, SummaryOutcome } from "../lineage/handoff/input.ts";
+import { mergeBackText } from "../lineage/handoff/merge-back.ts";
+import { replaySeed } from "../lineage/handoff/seed.ts";
+import { mergeBackDelta } from "../lineage/merge-back.ts";
+import type { HandoffBase, StartFacts, StartPlan } from "../lineage/start-plan.ts";
+import type { Destination } from "./start-facts.ts";
+import { forkSegments, ownSegments, type Segments, sinceBase } from "./start-segments.ts";
+import { readerOf } from "./thread-reader.ts";
+import { contextOf } from "./thread-context.ts";
+import { must, type Look } from "./transaction.ts";
+
+export type ThreadAgent = AgentRecord & { readonly thread: ThreadFacts };
+
+export interface StartText {
+  /** The pending transfer that it resolves; null for a switch that is to be made. */
+  readonly transferId: TransferId | null;
+  readonly mode: HandoffInput["mode"];
+  /** Of the thread that is told of; for a summary. */
+  readonly told: Pick<HandoffInput, "segments" | "effects" | "workspace" | "redact" | "limits">;
+  readonly build: (summary: SummaryOutcome) => HandoffBuild;
+}
+
+/** The tool by which a model reads what a text has left out. */
+const READ_TOOL = "read_thread";
+
+interface TextRequest {
+  readonly look: Look;
+  readonly agent: ThreadAgent;
+  readonly run: Pick<RunRecord, "causes">;
+  readonly to: Destination;
+  readonly facts: StartFacts;
+  /** The thread's own transcript. */
+  readonly items: readonly TranscriptItem[];
+}
+
+export function textsOf(request: TextRequest, { base, mergeBacks }: StartPlan): readonly StartText[] {
+  const { look } = request;
+  const texts = base.kind === "handoff" ? [baseText(request, base)] : [];
+  const into = base.kind === "handoff" || base.kind === "none" ? base.providerThreadId : null;
+  for (const id of mergeBacks)
+    texts.push(mergeBackOf(request, must(look.store.transfer(id), "transfer", id), into));
+  return texts;
+}
+
+function baseText(request: TextRequest, base: HandoffBase): StartText {
+  const { look, agent } = request;
+  const transfer = base.transferId === null ? undefined : look.store.transfer(base.transferId);
+  if (transfer?.type === "fork") return seedText(request, transfer);
+  const told = ownSegments(look, agent, base.runs, request.items, base.coverage !== "delta");
+  const input = { ...shared(request, told), purpose: "provider_handoff", extent: base.coverage } as const;
+  return {
+    transferId: base.transferId,
+    mode: "recent",
+    told: { ...input, segments: told.segments },
+    build: (summary) =>
+      buildHandoff({
+        ...input,
+        segments: told.segments,
+        mode: summary.kind === "text" ? "summary_plus_recent" : "recent",
+        summary,
+        budget: budgetFor({ ...room(request), limits: input.limits, configured: null }),
+      }),
+  };
+}
+
+function seedText(request: TextRequest, transfer: TransferRecord): StartText {
+  const { look, agent } = request;
+  const told = forkSegments(look, transfer);
+  const input = shared(request, told);
+  const policy = agent.thread.forkPolicy!.replay;
+  return {
+    transferId: transfer.id,
+    mode: policy.mode,
+    told: { ...input, segments: told.segments },
+    build(summary) {
+      const seed = replaySeed({ ...input, segments: told.segments, summary, policy, room: room(request) });
+      if (seed.kind === "built" || seed.code === "HANDOFF_BUDGET_TOO_SMALL") return seed;
+      if (transfer.requestedStrategy !== "replay") return { kind: "empty" };
+      throw new RejectedError(
+        "FORK_SEED_EMPTY",
+        "nothing lies before the point of the fork that could be replayed; start a new thread.",
+        { transferId: transfer.id },
+      );
+    },
+  };
+}
+
+function mergeBackOf(
+  request: TextRequest,
+  transfer: TransferRecord,
+  into: HandoffBase["providerThreadId"],
+): StartText {
+  const { look, agent, facts } = request;
+  const fork = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
+  const target = into === null ? null : (look.store.providerThread(into) ?? null);
+  const delta = mergeBackDelta(readerOf(look.store, fork), transfer.sourcePoint, target, facts.handoffs);
+  const told = forkSegments(look, transfer);
+  const own = told.segments.at(-1)!;
+  const input = shared(request, told);
+  const inDelta = own.runs.filter(({ ordinal }) =>
+    delta.runs.some(([from, to]) => from <= ordinal && ordinal <= to),
+  );
+  const segment = { ...own, runs: inDelta };
+  return {
+    transferId: transfer.id,
+    mode: "recent",
+    told: { ...input, segments: [segment] },
+    build: (summary) =>
+      mergeBackText({
+        ...input,
+        fork: segment,
+        delivered: [],
+        target: sinceBase(look, agent, transfer, request.items),
+        mode: "recent",
+        summary,
+        budget: budgetFor({ ...room(request), limits: input.limits, configured: null }),
+      }),
+  };
+}
+
+function shared({ look, agent }: TextRequest, { snapshot, checkpoint, subagents }: Segments) {
+  const open = look.store.openRequestsOf(agent.threadId);
+  return {
+    snapshot: snapshot ?? contextOf(look, agent),
+    checkpoint,
+    subagents,
+    workspace: agent.config.workspace,
+    openRequests: open.map(({ kind, text }) => ({ kind, text, askedBy: agent.path })),
+    effects: new Map(look.context.toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),
+    readTool: READ_TOOL,
+    redact: look.context.redact,
+    limits: look.context.lineage,
+  };
+}
+
+/** What is left of the target's window beside the user's message (C6.7). */
+function room({ look, agent, run, to }: TextRequest): Omit<BudgetRequest, "limits" | "configured"> {
+  const text = run.causes.map(({ mailId }) => look.store.mail(mailId)?.content.text ?? "").join("\n");
+  return {
+    providerMaxChars: to.capabilities.context.maxRecommendedChars,
+    window: look.context.contextWindow(agent),
+    occupied: 0,
+    message: { text, images: 0, attachments: 0 },
+  };
+}
