@@ -16,7 +16,7 @@ export type { Explanation } from "./control/why.ts";
 export type { HostUsage } from "./control/host.ts";
 export type { OnBusy } from "./control/messages.ts";
 export type { StartedProcess } from "./control/processes.ts";
-export type { Inspect } from "./session/lifecycle.ts";
+export type { Inspect, SessionInspection } from "./session/lifecycle.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
 
@@ -33,6 +33,7 @@ export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
 export type { Store, StoreTx, StoreView } from "./store/port.ts";
 
 export { createModelProvider, type ModelProviderOptions } from "./providers/model/model-provider.ts";
+export type { LanguageModel } from "./providers/model/language-model.ts";
 export { loadModel } from "./providers/model/load-model.ts";
 export { scripted, type ScriptedProvider } from "./providers/scripted/provider.ts";
 export type { ModelInfo, ProviderAdapter, ProviderCapabilities, ProviderSession } from "./providers/port.ts";

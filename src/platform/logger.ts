@@ -5,8 +5,10 @@
  * - G2 A logger is an observer: when it throws, the line is lost and nothing else (OBS-4).
  */
 import { pino } from "pino";
+import { z } from "zod";
 import { CoppiceError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
+import { check } from "./check.ts";
 import { type Redact, redactJson } from "./redact.ts";
 
 export interface Logger {
@@ -21,6 +23,7 @@ export const silentLogger: Logger = pino({ enabled: false });
 
 /** A logger that writes NDJSON to standard error. */
 export function stderrLogger(level: "debug" | "info" | "warn" | "error"): Logger {
+  check("stderrLogger", z.strictObject({ level: z.enum(["debug", "info", "warn", "error"]) }), { level });
   return pino({ level }, pino.destination({ fd: 2, sync: true }));
 }
 

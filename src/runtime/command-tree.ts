@@ -15,6 +15,7 @@ import { ASSUMED_CONTEXT_WINDOW } from "../protocol/limits.ts";
 import { PROFILES } from "../protocol/profile.ts";
 import { applyCommand, refuseCommand } from "../control/inbox.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
+import { check } from "../platform/check.ts";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
@@ -22,6 +23,7 @@ import { createIds, type Ids, systemRandom } from "../platform/ids.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { createRedactor } from "../platform/redact.ts";
 import type { ProcessIdentity, Store, StoreView } from "../store/port.ts";
+import { RUNTIME } from "./arguments.ts";
 import { liveOwner } from "./tree-reader.ts";
 
 export interface CommandOptions {
@@ -64,6 +66,7 @@ export async function commandTree(
   args: JsonObject,
   options: CommandOptions = {},
 ): Promise<CommandReceipt> {
+  check("commandTree", RUNTIME.commandTree, { store, treeId, verb, args, options });
   const { clock = systemClock, timeoutMs = ANSWER_MS, signal } = options;
   const isDead = options.provenDead ?? provenDead;
   const ids = createIds(systemRandom);

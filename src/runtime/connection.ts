@@ -11,9 +11,11 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { HostUsage } from "../control/host.ts";
+import { check } from "../platform/check.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Store, StoreView } from "../store/port.ts";
 import { agentTools, type HostTool, type HostToolOptions } from "../tools/host-tools.ts";
+import { CONNECTION } from "./arguments.ts";
 
 export interface ConnectOptions {
   /** Names the host of a host-driven root; its further connections give the same name. Default: a host of its own. */
@@ -40,11 +42,13 @@ export class Connection implements Disposable {
 
   /** The tools of this agent, in the form that every binding takes. */
   tools(options: HostToolOptions = {}): readonly HostTool[] {
+    check("Connection.tools", CONNECTION.tools, options);
     return agentTools(this.#control, this.#agent, { ...options, authorise: () => this.#authorise() });
   }
 
   /** What the host's own loop has used; budgets count it, and figures without it are marked partial (HDR-5). */
   async usage(used: HostUsage): Promise<void> {
+    check("Connection.usage", CONNECTION.usage, used);
     await this.#authorise();
     await this.#control.reportUsage(this.threadId, used);
   }

@@ -2,7 +2,9 @@
 import type { WorkId } from "../protocol/ids.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
+import { check } from "../platform/check.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import { WORK } from "./arguments.ts";
 
 export class Work {
   readonly id: WorkId;
@@ -24,7 +26,8 @@ export class Work {
    * How it ended. An ended work answers at once. An abort ends this wait and nothing else (WAI-6).
    * @throws the signal's reason; `RUNTIME_CLOSED` or `FENCED` when the tree is given up meanwhile.
    */
-  outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
+  async outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
+    check("Work.outcome", WORK.outcome, options);
     return this.#control.tree.watchers.until(
       async () => (await this.record()).outcome ?? undefined,
       options.signal,

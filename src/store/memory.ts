@@ -5,6 +5,8 @@
  *
  * Group commit, fencing and order are the same as for a file; a plan that throws is undone by a journal.
  */
+import { z } from "zod";
+import { check, clockSchema, optionsOf } from "../platform/check.ts";
 import { type Clock, systemClock } from "../platform/clock.ts";
 import type { MailId } from "../protocol/ids.ts";
 import type { Backend, BackendTx, GroupContext } from "./backend.ts";
@@ -31,7 +33,14 @@ export interface MemoryStore extends Store {
   damageMail(id: MailId): void;
 }
 
+const optionsSchema = optionsOf<MemoryStoreOptions>({
+  clock: clockSchema.optional(),
+  deepFreeze: z.boolean().optional(),
+});
+
+/** Makes an empty store. @throws RejectedError `INVALID_ARGUMENT`. */
 export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  check("createMemoryStore", optionsSchema, options);
   const clock = options.clock ?? systemClock;
   const freeze = options.deepFreeze === true ? freezeDeep : freezeTop;
   const journal = new Journal();

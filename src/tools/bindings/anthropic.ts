@@ -1,6 +1,8 @@
 /** The tools for the Anthropic Messages API, and the answer to a `tool_use` block. */
+import { z } from "zod";
 import type { JsonObject } from "../../protocol/json.ts";
-import { asText, callByName, type HostTool } from "../host-tools.ts";
+import { check } from "../../platform/check.ts";
+import { asText, callByName, callOptionsSchema, type HostTool, toolsSchema } from "../host-tools.ts";
 
 export interface AnthropicTool {
   readonly name: string;
@@ -22,15 +24,24 @@ export interface AnthropicToolResult {
 }
 
 export function toAnthropicTools(tools: readonly HostTool[]): readonly AnthropicTool[] {
+  check("toAnthropicTools", toolsSchema, tools);
   return tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters }));
 }
 
-/** @throws the signal's reason. */
+/** What a vendor sends beside it is not looked at. */
+const answerArguments = z.strictObject({
+  tools: toolsSchema,
+  use: z.object({ id: z.string(), name: z.string(), input: z.unknown() }),
+  options: callOptionsSchema,
+});
+
+/** @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call. */
 export async function answerAnthropicToolUse(
   tools: readonly HostTool[],
   use: AnthropicToolUse,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<AnthropicToolResult> {
+  check("answerAnthropicToolUse", answerArguments, { tools, use, options });
   const { output, isError } = await callByName(tools, use.name, use.input, options);
   return { type: "tool_result", tool_use_id: use.id, content: asText(output), is_error: isError };
 }
