@@ -10,6 +10,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import { UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import { delay } from "../platform/clock.ts";
+import { RedactedStream } from "../platform/redact-stream.ts";
 import {
   type Attributes,
   endSpan,
@@ -24,6 +25,7 @@ import type {
   AssistantBody,
   Call,
   NextInput,
+  Preview,
   ResultBody,
   RetryAnswer,
   RunPorts,
@@ -260,11 +262,14 @@ export class RunJournal implements RunPorts {
     return delay(this.#tree.shared.clock, ms, signal);
   }
 
-  progress(text: string): void {
-    if (!this.#tree.events.observed) return;
-    this.#tree.events.publish([
-      { type: "progress", path: this.#session.agent.path, runId: this.#run.id, text },
-    ]);
+  preview(): Preview {
+    const stream = new RedactedStream(this.#tree.shared.secrets);
+    const { path } = this.#session.agent;
+    const runId = this.#run.id;
+    const show = (text: string): void => {
+      if (text !== "") this.#tree.events.publish([{ type: "progress", path, runId, text }]);
+    };
+    return { push: (text) => show(stream.push(text)), end: () => show(stream.end()) };
   }
 
   async span<T>(

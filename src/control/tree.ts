@@ -45,6 +45,8 @@ export interface Shared {
   readonly logger: Logger;
   readonly tracer: Tracer;
   readonly redact: Redact;
+  /** Secrets known by value, for text that is redacted while it streams. */
+  readonly secrets: readonly string[];
   readonly prices: Prices;
   readonly inspect: Inspect | undefined;
   readonly toolHost: ToolHost;

@@ -69,7 +69,7 @@ export interface RuntimeEvent extends EventDraft {
   readonly at: number;
 }
 
-/** Not durable and not in the log: text as it streams, for those who watch. */
+/** Not durable and not in the log: text as it streams, for those who watch. Secrets are taken out of it (SEC-3). */
 export interface ProgressEvent {
   readonly type: "progress";
   readonly path: AgentPath;

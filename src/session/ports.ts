@@ -41,6 +41,13 @@ export interface RetryAnswer {
   readonly delayMs: number;
 }
 
+/** A preview that is dropped shows nothing more. */
+export interface Preview {
+  push(text: string): void;
+  /** The end of the response. */
+  end(): void;
+}
+
 export interface RunPorts {
   readonly toolHost: ToolHost;
   readonly tools: readonly ToolSpec[];
@@ -69,7 +76,8 @@ export interface RunPorts {
   /** The retries are spent, or there are none: settles the run. */
   giveUp(error: unknown, usage: StepUsage | null): Promise<void>;
   pause(ms: number, signal: AbortSignal): Promise<void>;
-  progress(text: string): void;
+  /** Shows the text of one response to those who watch, as it streams. */
+  preview(): Preview;
   /** Runs a body inside a span; `add` gives it attributes that are known only then (OBS-2). */
   span<T>(
     name: string,
