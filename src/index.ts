@@ -2,6 +2,7 @@
  * The public surface of `coppice`. Adding a line here is a decision about the API; everything else is closed by the
  * package's `exports`.
  */
+/// <reference lib="esnext.disposable" preserve="true" />
 export { createRuntime, type Runtime } from "./runtime/create-runtime.ts";
 export type { RuntimeOptions, TreeOptions } from "./runtime/options.ts";
 export type { TreeHandle } from "./runtime/tree-handle.ts";
