@@ -14,7 +14,7 @@ export type RunStatus =
   | "interrupted"
   | "cancelled";
 
-export type RunReason = WorkEnding | "not_accepted" | "not_delivered" | "provider_refused" | "closed";
+export type RunReason = WorkEnding | "not_accepted" | "closed";
 
 /** Why the run was started: every trigger-turn mail that was pending (MBX-14). */
 export interface RunCause {
