@@ -11,6 +11,7 @@ import type { Json } from "../protocol/json.ts";
 import { check } from "./check.ts";
 import { type Redact, redactJson } from "./redact.ts";
 
+/** Where the runtime logs to, in pino's shape. */
 export interface Logger {
   debug(object: object, message?: string): void;
   info(object: object, message?: string): void;

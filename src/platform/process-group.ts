@@ -9,6 +9,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Writable } from "node:stream";
 import { groupRuns, processStart } from "./process-identity.ts";
 
+/** A process to start. */
 export interface ProcessSpec {
   readonly command: string;
   readonly args?: readonly string[];
@@ -16,6 +17,7 @@ export interface ProcessSpec {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
+/** How a process has ended. */
 export interface ProcessEnd {
   readonly code: number | null;
   readonly signal: string | null;

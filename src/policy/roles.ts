@@ -8,6 +8,7 @@ import { check } from "../platform/check.ts";
 import type { ToolDeclaration } from "./effects.ts";
 import { nameOfFile, parseRoleFile, type Role, type RoleFile, roleFault } from "./role-file.ts";
 
+/** Roles by name, from `loadRoles`. */
 export interface RoleSet {
   readonly roles: ReadonlyMap<string, Role>;
   /** Names that a file holds but that cannot be used, with the reason. */

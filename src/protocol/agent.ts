@@ -50,6 +50,7 @@ export interface LastOutcome {
   readonly at: number;
 }
 
+/** An agent as it is stored. */
 export interface AgentRecord {
   readonly threadId: ThreadId;
   readonly treeId: TreeId;
@@ -83,6 +84,7 @@ export interface AgentRecord {
   readonly sentModeHint: string | null;
 }
 
+/** A tree as it is stored. */
 export interface TreeRecord {
   readonly treeId: TreeId;
   readonly title: string | null;

@@ -47,6 +47,7 @@ export const EVENT_TYPES = [
   "activity.completed",
   "activity.interrupted",
 ] as const;
+/** The types of events, noun and verb. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
 export interface EventDraft {
@@ -58,6 +59,7 @@ export interface EventDraft {
   readonly data: JsonObject;
 }
 
+/** An event of the log: what has changed, in the commit that changed it. */
 export interface RuntimeEvent extends EventDraft {
   readonly id: EventId;
   readonly treeId: TreeId;

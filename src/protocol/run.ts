@@ -22,6 +22,7 @@ export interface RunCause {
   readonly workId: WorkId | null;
 }
 
+/** A run as it is stored. */
 export interface RunRecord {
   readonly id: RunId;
   readonly treeId: TreeId;

@@ -79,6 +79,7 @@ export type ContextTopic =
   | "model_switch"
   | "possibly_repeated";
 
+/** An item of the history of an agent. */
 export type TranscriptItem = ItemBody & {
   /** 0, 1, 2 … per thread. */
   readonly index: number;

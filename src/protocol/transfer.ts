@@ -18,6 +18,7 @@ export interface ContextSourcePoint {
   readonly cut: "inclusive" | "exclusive";
 }
 
+/** Why and from where context has moved. */
 export interface TransferRecord {
   readonly id: TransferId;
   readonly treeId: TreeId;

@@ -10,6 +10,7 @@
  */
 import type { StepEvent, StepRequest } from "../protocol/provider-events.ts";
 
+/** What a provider can do; the runtime asks for these and never for names. */
 export interface ProviderCapabilities {
   readonly loop: "ours";
   /** Its transcript is ours: recovery is exact and an open wait can be parked (REC-5, RES-2). */
@@ -19,6 +20,7 @@ export interface ProviderCapabilities {
   readonly approvals: boolean;
 }
 
+/** What is known of a model. */
 export interface ModelInfo {
   /** Tokens of the context window, or null when unknown (128,000 is then assumed). */
   readonly contextWindow: number | null;
@@ -31,11 +33,13 @@ export interface ModelInfo {
   readonly modeHint?: string | null;
 }
 
+/** Requests of one loaded agent, one at a time. */
 export interface ProviderSession {
   step(request: StepRequest, signal: AbortSignal): AsyncIterable<StepEvent>;
   close(): Promise<void>;
 }
 
+/** What a provider does: it names its models and opens a session for each loaded agent. */
 export interface ProviderAdapter {
   /** `scripted`, `model`. */
   readonly driver: string;

@@ -24,11 +24,13 @@ import { Work } from "./work.ts";
 
 const USER = { kind: "user", name: "library" } as const;
 
+/** A command that may be sent again. */
 export interface Keyed {
   /** Idempotency key (SPN-6): same key and arguments, same receipt and no second effect. */
   readonly key?: string;
 }
 
+/** How input of the user is taken. */
 export interface SendOptions extends Keyed {
   /** A busy agent: joins its run at the next step boundary (default), waits for the next run, or is refused. */
   readonly onBusy?: OnBusy;
@@ -42,19 +44,29 @@ export interface SendOptions extends Keyed {
 /** How the first task of a child is asked for. */
 export type SpawnRequest = Omit<SpawnInput, "taskName" | "message" | "asked" | "parent" | "trace">;
 
+/**
+ * What a child is like and how its first task is asked for; what is left out comes from roles, defaults and the
+ * parent.
+ */
 export type SpawnOptions = SpawnInput["asked"] & SpawnRequest & Keyed;
 
+/** How a close treats what is going on. */
 export interface CloseOptions extends Keyed {
   /** Refuses with `THREAD_BUSY` while something is going on. */
   readonly politely?: boolean;
 }
 
+/** Which page of rows; the first hundred unless given. */
 export interface PageOptions {
   /** The `next` of the page before. */
   readonly after?: string | null;
   readonly limit?: number;
 }
 
+/**
+ * An agent as a program holds it: `tree.root`, or from `tree.agent` and `agent.spawn`. Who asks through it is the
+ * user.
+ */
 export class Agent {
   readonly threadId: ThreadId;
   readonly path: AgentPath;
@@ -81,13 +93,20 @@ export class Agent {
     return new Work(this.#control, work.id);
   }
 
-  /** A message that starts no run: it is read with the agent's next one. */
+  /**
+   * A message that starts no run: it is read with the agent's next one.
+   * @throws RejectedError `AGENT_CLOSED`, `MAILBOX_FULL`.
+   */
   async tell(message: string, options: Keyed = {}): Promise<MailReceipt> {
     check("Agent.tell", AGENT.tell, { message, options });
     return this.#control.send(USER, this.threadId, message, options);
   }
 
-  /** Makes a child of this agent and gives it its first task. Inherits nothing of the history unless `forkTurns` says so. */
+  /**
+   * Makes a child of this agent and gives it its first task. Inherits nothing of the history unless `forkTurns` says so.
+   * @throws RejectedError `AGENT_EXISTS`, `AGENT_CLOSED`, `LIMIT_REACHED`, `AGENT_LIMIT_REACHED`, `QUEUE_FULL`,
+   * `BUDGET_EXHAUSTED`, `AUTHORITY_ESCALATION_DENIED`.
+   */
   async spawn(
     taskName: string,
     message: string,
@@ -163,30 +182,35 @@ export class Agent {
     return this.#control.close(this.threadId, options);
   }
 
+  /** The agent as lists show it. */
   summary(): Promise<AgentSummary> {
     return this.#control.read((view) => summarise(view, view.agent(this.threadId)!, this.#control));
   }
 
+  /** What it is doing. */
   async status(): Promise<AgentStatus> {
     return (await this.summary()).status;
   }
 
+  /** The agent as it is stored. */
   async record(): Promise<AgentRecord> {
     return (await this.#control.read((view) => view.agent(this.threadId)))!;
   }
 
-  /** Usage of this agent and all below it (BUD-4). */
+  /** Usage of this agent and all below it (BUD-4). With figures: what the host of a host-driven root has used, counted first (HDR-5). */
   async usage(used?: HostUsage): Promise<Usage> {
     check("Agent.usage", AGENT.usage, used);
     if (used !== undefined) await this.#control.reportUsage(this.threadId, used);
     return this.#control.read((view) => view.usageUnder(this.#control.tree.treeId, this.path));
   }
 
+  /** Its history from an item on. */
   async transcript(from = 0, limit = 1000): Promise<readonly TranscriptItem[]> {
     check("Agent.transcript", AGENT.transcript, { from, limit });
     return this.#control.read((view) => view.items(this.threadId, from, limit));
   }
 
+  /** Its mail, oldest first, paged. */
   async mail(page: PageOptions = {}): Promise<Page<MailRecord>> {
     check("Agent.mail", AGENT.page, page);
     return this.#control.read((view) =>
@@ -194,6 +218,7 @@ export class Agent {
     );
   }
 
+  /** Its runs, oldest first, paged. */
   async runs(page: PageOptions = {}): Promise<Page<RunRecord>> {
     check("Agent.runs", AGENT.page, page);
     return this.#control.read((view) =>

@@ -26,6 +26,7 @@ import type { ProcessIdentity, Store, StoreView } from "../store/port.ts";
 import { RUNTIME } from "./arguments.ts";
 import { liveOwner } from "./tree-reader.ts";
 
+/** What `commandTree` takes beside the command. */
 export interface CommandOptions {
   readonly clock?: Clock;
   /** How long the owner's answer is waited for; 10 s by default. */
@@ -40,6 +41,7 @@ export interface CommandOptions {
   readonly provenDead?: (owner: ProcessIdentity) => boolean;
 }
 
+/** What has become of a command. */
 export interface CommandReceipt {
   /**
    * `owner`: a live owner has applied it. `here`: nobody owns the tree, so nothing runs on it yet. `nobody`: it waits for an
@@ -55,7 +57,8 @@ const ANSWER_MS = 10_000;
 const CLAIM_MS = 5_000;
 
 /**
- * Carries out one command.
+ * Carries out one command on a tree, whichever process owns it: `interrupt`, `close`, `followup`, `send`, `answer` or
+ * `raise_budget`.
  * @throws the refusal of the command; RejectedError `NOT_OWNER` when the owner gives no answer in time: the command stays in
  * its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another command.
  */

@@ -17,11 +17,13 @@ import type { Store, StoreView } from "../store/port.ts";
 import { agentTools, type HostTool, type HostToolOptions } from "../tools/host-tools.ts";
 import { CONNECTION } from "./arguments.ts";
 
+/** What `actAs` takes beside the token. */
 export interface ConnectOptions {
   /** Names the host of a host-driven root; its further connections give the same name. Default: a host of its own. */
   readonly host?: string;
 }
 
+/** A caller from outside that acts as one agent, from `runtime.actAs`. */
 export class Connection implements Disposable {
   readonly threadId: ThreadId;
   readonly path: AgentPath;
@@ -58,6 +60,7 @@ export class Connection implements Disposable {
     await this.#control.read((view) => requireToken(view, this.#token));
   }
 
+  /** Ends the connection; what was asked for goes on. */
   close(): void {
     this.#open = false;
     this.#seat?.[Symbol.dispose]();

@@ -45,6 +45,7 @@ import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { createTree } from "./new-tree.ts";
 import { TreeHandle } from "./tree-handle.ts";
 
+/** Owns trees of one store until it is closed. From `createRuntime`. */
 export interface Runtime extends AsyncDisposable {
   readonly store: Store;
   /**
@@ -61,6 +62,11 @@ export interface Runtime extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/**
+ * Makes a runtime: it owns trees of one store, and everything beneath is built here. Nothing is read or written
+ * yet.
+ * @throws RejectedError `INVALID_ARGUMENT`.
+ */
 export async function createRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
   checkRuntimeOptions(options);
   return new OwnRuntime(options);

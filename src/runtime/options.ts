@@ -25,6 +25,7 @@ import type { Inspect } from "../session/lifecycle.ts";
 import type { Store } from "../store/port.ts";
 import type { OwnTool } from "../tools/define-tool.ts";
 
+/** What `createRuntime` takes; everything may be left out. */
 export interface RuntimeOptions {
   /** Default: a store in memory, gone with the process. */
   readonly store?: Store;
@@ -57,6 +58,10 @@ export interface RuntimeOptions {
   readonly provenDead?: (owner: Identity) => boolean;
 }
 
+/**
+ * What `openTree` takes: a new tree is made of it; of an existing one, `id`, `onHostGone` and
+ * `wakeOnAgentMessages`.
+ */
 export interface TreeOptions {
   /** An existing tree, by the id of its root's thread; left out, a new tree is made. */
   readonly id?: string;

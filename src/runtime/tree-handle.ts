@@ -25,7 +25,9 @@ import { TREE } from "./arguments.ts";
 import { followEvents, type EventOptions, type EventStream } from "./event-stream.ts";
 import { Work } from "./work.ts";
 
+/** A tree that this process owns, from `runtime.openTree`. */
 export class TreeHandle implements AsyncDisposable {
+  /** The id of the root's thread. */
   readonly id: TreeId;
   /** The root agent, `/root`. */
   readonly root: Agent;
@@ -158,12 +160,13 @@ export class TreeHandle implements AsyncDisposable {
     );
   }
 
-  /** Answers a question or an approval of an agent. */
+  /** Answers a question or an approval of an agent. @throws RejectedError `REQUEST_NOT_RESUMABLE`. */
   async answer(request: RequestId, answer: string, options: Keyed = {}): Promise<void> {
     check("TreeHandle.answer", TREE.answer, { request, answer, options });
     return this.control.answer(request, answer, options);
   }
 
+  /** Every agent as it is stored, closed ones too. */
   records(): Promise<readonly AgentRecord[]> {
     return this.control.read((view) => view.agents(this.id, ROOT_PATH, { limit: 10_000, closed: true }).rows);
   }

@@ -6,6 +6,7 @@ import { check } from "../platform/check.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { WORK } from "./arguments.ts";
 
+/** One request and its outcome, from `agent.send`, `agent.spawn` or `tree.work`. */
 export class Work {
   readonly id: WorkId;
   readonly #control: AgentControl;
@@ -15,6 +16,7 @@ export class Work {
     this.#control = control;
   }
 
+  /** The work as it is stored. @throws RejectedError `INVALID_ARGUMENT` for an id that is not in the store. */
   async record(): Promise<WorkRecord> {
     const work = await this.#control.read((view) => view.work(this.id));
     if (work === undefined)

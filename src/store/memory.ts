@@ -22,12 +22,14 @@ import { workRows } from "./memory/work.ts";
 import type { Store } from "./port.ts";
 import { createStore } from "./store.ts";
 
+/** What `createMemoryStore` takes. */
 export interface MemoryStoreOptions {
   readonly clock?: Clock;
   /** Freeze stored records through and through instead of at their top. */
   readonly deepFreeze?: boolean;
 }
 
+/** A store that lives as long as the object. */
 export interface MemoryStore extends Store {
   /** For tests of MBX-10: makes a stored mail as unreadable as a broken row of a file. */
   damageMail(id: MailId): void;

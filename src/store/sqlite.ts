@@ -28,6 +28,7 @@ import { waitRows } from "./sqlite/waits.ts";
 import { workRows } from "./sqlite/work.ts";
 import { createStore } from "./store.ts";
 
+/** What `openSqliteStore` takes. */
 export interface SqliteStoreOptions {
   /** The file; it and its folder are made when they are missing. */
   readonly path: string;

@@ -8,6 +8,7 @@ import type { StartedProcess } from "../control/processes.ts";
 import { toParameters } from "./built-in.ts";
 import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
 
+/** What a tool knows of the call that it serves. */
 export interface ToolRun {
   /** Aborted when the run is interrupted, closed or out of time. */
   readonly signal: AbortSignal;
@@ -29,6 +30,7 @@ export interface ToolRun {
   readonly workspace: string | null;
 }
 
+/** A tool of the program's own, from `defineTool`. */
 export interface OwnTool {
   readonly name: string;
   readonly description: string;
@@ -39,6 +41,7 @@ export interface OwnTool {
   readonly call: (input: unknown, run: ToolRun) => Promise<Json>;
 }
 
+/** What `defineTool` takes. */
 export interface ToolDefinition<Input extends z.ZodType> {
   /** Lower-case letters, digits and underscores. */
   readonly name: string;

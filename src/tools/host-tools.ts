@@ -18,11 +18,13 @@ import type { AgentCaller, BuiltIn, ToolHints } from "./built-in.ts";
 import { agentBuiltIns, hostBuiltIns } from "./built-ins.ts";
 import { errorOutput, refusalOutput, unknownTool } from "./refusal.ts";
 
+/** What a call answers: a refusal is a result, too. */
 export interface HostToolResult {
   readonly output: Json;
   readonly isError: boolean;
 }
 
+/** A tool of the runtime for a loop of somebody else's; every binding renders it. */
 export interface HostTool {
   readonly name: string;
   readonly title: string;
@@ -40,6 +42,7 @@ export interface HostTool {
   ) => Promise<HostToolResult>;
 }
 
+/** What the transport of the calls is like. */
 export interface HostToolOptions {
   /** The transport gives up on long calls: one wait lasts at most `transportWaitMs` and is taken up again (WAI-7). */
   readonly shortTransport?: boolean;

@@ -22,6 +22,7 @@ export interface ModelEntry extends Partial<ModelInfo> {
   readonly model: LanguageModel;
 }
 
+/** What `createModelProvider` takes. */
 export interface ModelProviderOptions {
   /**
    * The models by the names that agents use, such as `{ "openai/gpt-5": openai("gpt-5") }`; with an entry, figures such as

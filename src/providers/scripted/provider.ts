@@ -31,6 +31,7 @@ import {
 /** Scripts by agent path; `*` is for every path that has none of its own. */
 export type Scripts = Readonly<Record<string, Script>>;
 
+/** What `scripted` takes beside the scripts. */
 export interface ScriptedOptions {
   /** For `pause`; the system's unless given. */
   readonly clock?: Clock;
@@ -56,6 +57,7 @@ export interface UnconsumedStep {
   readonly description: string;
 }
 
+/** A provider that plays scripts and remembers what it was asked. */
 export interface ScriptedProvider extends ProviderAdapter {
   readonly gates: Gates;
   /** What agents at this path were asked, oldest first; in all trees. */

@@ -20,6 +20,7 @@ interface AiSdkSchema {
   };
 }
 
+/** A tool in the form that the AI SDK takes. */
 export interface AiSdkTool {
   readonly description: string;
   readonly inputSchema: AiSdkSchema;
@@ -29,6 +30,7 @@ export interface AiSdkTool {
   ) => Promise<Json>;
 }
 
+/** The tools as a record for the AI SDK's `generateText`, `streamText` and agents. */
 export function toAiSdkTools(tools: readonly HostTool[]): Record<string, AiSdkTool> {
   check("toAiSdkTools", toolsSchema, tools);
   return Object.fromEntries(tools.map((tool) => [tool.name, toAiSdkTool(tool)]));

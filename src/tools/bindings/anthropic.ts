@@ -23,6 +23,7 @@ export interface AnthropicToolResult {
   readonly is_error: boolean;
 }
 
+/** The tools as a request of the Anthropic Messages API lists them. */
 export function toAnthropicTools(tools: readonly HostTool[]): readonly AnthropicTool[] {
   check("toAnthropicTools", toolsSchema, tools);
   return tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters }));
@@ -35,7 +36,10 @@ const answerArguments = z.strictObject({
   options: callOptionsSchema,
 });
 
-/** @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call. */
+/**
+ * Carries out a `tool_use` block; the answer is the `tool_result` block for it.
+ * @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call.
+ */
 export async function answerAnthropicToolUse(
   tools: readonly HostTool[],
   use: AnthropicToolUse,

@@ -25,6 +25,7 @@ export interface McpCallResult {
   readonly isError: boolean;
 }
 
+/** The tools as `tools/list` of the Model Context Protocol shows them. */
 export function toMcpTools(tools: readonly HostTool[]): readonly McpTool[] {
   check("toMcpTools", toolsSchema, tools);
   return tools.map(({ name, title, description, parameters, hints }) => ({
@@ -49,7 +50,10 @@ const answerArguments = z.strictObject({
   options: callOptionsSchema,
 });
 
-/** @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call. */
+/**
+ * Carries out a `tools/call`; the answer is its result.
+ * @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call.
+ */
 export async function answerMcpCall(
   tools: readonly HostTool[],
   call: { readonly name: string; readonly arguments?: unknown },

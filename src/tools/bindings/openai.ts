@@ -25,6 +25,7 @@ export interface OpenAIFunctionOutput {
   readonly output: string;
 }
 
+/** The tools as a request of the OpenAI Responses API lists them. */
 export function toOpenAITools(tools: readonly HostTool[]): readonly OpenAITool[] {
   check("toOpenAITools", toolsSchema, tools);
   return tools.map(({ name, description, parameters }) => ({
@@ -43,7 +44,10 @@ const answerArguments = z.strictObject({
   options: callOptionsSchema,
 });
 
-/** @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call. */
+/**
+ * Carries out a function call of a response; the answer is an input item of the next request.
+ * @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call.
+ */
 export async function answerOpenAICall(
   tools: readonly HostTool[],
   call: OpenAIFunctionCall,
