@@ -5,6 +5,7 @@ import type { StoreView } from "../store/port.ts";
 import { type Live, NOT_LIVE, owed, owes } from "./listing.ts";
 import { statusOf } from "./status.ts";
 
+/** Why an agent does what it does, or does not. */
 export interface Explanation {
   readonly path: string;
   readonly status: string;
