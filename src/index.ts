@@ -2,10 +2,19 @@
  * The public surface of `coppice`. Adding a line here is a decision about the API; everything else is closed by the
  * package's `exports`.
  */
+/// <reference lib="esnext.disposable" preserve="true" />
 export { createRuntime, type Runtime } from "./runtime/create-runtime.ts";
 export type { RuntimeOptions, TreeOptions } from "./runtime/options.ts";
 export type { TreeHandle } from "./runtime/tree-handle.ts";
-export type { Agent, SendOptions, SpawnOptions } from "./runtime/agent.ts";
+export type {
+  Agent,
+  CloseOptions,
+  Keyed,
+  PageOptions,
+  SendOptions,
+  SpawnOptions,
+  SpawnRequest,
+} from "./runtime/agent.ts";
 export type { Work } from "./runtime/work.ts";
 export type { Connection, ConnectOptions } from "./runtime/connection.ts";
 export type { EventOptions, EventStream, StreamEvent } from "./runtime/event-stream.ts";
@@ -16,7 +25,7 @@ export type { Explanation } from "./control/why.ts";
 export type { HostUsage } from "./control/host.ts";
 export type { OnBusy } from "./control/messages.ts";
 export type { StartedProcess } from "./control/processes.ts";
-export type { Inspect } from "./session/lifecycle.ts";
+export type { Inspect, SessionInspection } from "./session/lifecycle.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
 
@@ -28,13 +37,23 @@ export { answerAnthropicToolUse, toAnthropicTools } from "./tools/bindings/anthr
 export { answerMcpCall, toMcpTools } from "./tools/bindings/mcp.ts";
 export type { MailInjection } from "./tools/bindings/inject-mail.ts";
 
-export { createMemoryStore, type MemoryStore } from "./store/memory.ts";
+export { createMemoryStore, type MemoryStore, type MemoryStoreOptions } from "./store/memory.ts";
 export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
-export type { Store, StoreTx, StoreView } from "./store/port.ts";
+export type { Page, Store, StoreTx, StoreView } from "./store/port.ts";
 
-export { createModelProvider, type ModelProviderOptions } from "./providers/model/model-provider.ts";
+export {
+  createModelProvider,
+  type ModelEntry,
+  type ModelProviderOptions,
+} from "./providers/model/model-provider.ts";
+export type { LanguageModel } from "./providers/model/language-model.ts";
 export { loadModel } from "./providers/model/load-model.ts";
-export { scripted, type ScriptedProvider } from "./providers/scripted/provider.ts";
+export {
+  scripted,
+  type ScriptedOptions,
+  type ScriptedProvider,
+  type Scripts,
+} from "./providers/scripted/provider.ts";
 export type {
   ModelInfo,
   NativeAdapter,
@@ -44,10 +63,16 @@ export type {
   ProviderCapabilities,
   ProviderSession,
 } from "./providers/port.ts";
-export type { NativeAnswer, NativeEvent, NativeItem, NativeThread, Preamble } from "./protocol/native-events.ts";
+export type {
+  NativeAnswer,
+  NativeEvent,
+  NativeItem,
+  NativeThread,
+  Preamble,
+} from "./protocol/native-events.ts";
 
 export { loadRoles, type RoleSet } from "./policy/roles.ts";
-export { readRoleFolder } from "./policy/role-folder.ts";
+export { readRoleFolder, type RoleFolder } from "./policy/role-folder.ts";
 export type { Prices } from "./policy/budget.ts";
 export type { AgentChoice } from "./policy/resolve-config.ts";
 
@@ -85,5 +110,5 @@ export type { WorkEnding, WorkOutcome, WorkRecord } from "./protocol/work.ts";
 export { stderrLogger, type Logger } from "./platform/logger.ts";
 export { systemClock, type Clock } from "./platform/clock.ts";
 export type { Random } from "./platform/ids.ts";
-export type { ProcessSpec } from "./platform/process-group.ts";
+export type { ProcessEnd, ProcessInput, ProcessOutput, ProcessSpec } from "./platform/process-group.ts";
 export type { Identity } from "./platform/process-identity.ts";

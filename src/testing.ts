@@ -3,6 +3,7 @@
  * told, stores that fail on purpose, a seeded scheduler that owns every interleaving, and the suites that our own adapters
  * pass. It depends on no test runner.
  */
+/// <reference lib="esnext.disposable" preserve="true" />
 export { scripted, type ScriptedProvider } from "./providers/scripted/provider.ts";
 export * as script from "./providers/scripted/script.ts";
 export type { ScriptContext } from "./providers/scripted/context.ts";

@@ -125,8 +125,7 @@ export class Coppice implements AsyncDisposable {
         const known = tx.tree(tree.treeId)!;
         tx.putTree({ ...known, agents: known.agents + records.length, revision: known.revision + 1 });
       });
-      for (const { threadId, path } of records)
-        agents.push(new AgentHandle(this.tree.control, threadId, path));
+      for (const record of records) agents.push(new AgentHandle(this.tree.control, record));
     }
     return agents;
   }

@@ -15,6 +15,19 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
+/** As `coppice --help` tells them. */
+export const EXIT_CODES = [
+  "Exit codes:",
+  "  0    done",
+  "  1    the work did not complete, or an error that has no code of its own",
+  "  2    bad use: an option, an argument, or a setup that cannot run this",
+  "  3    not found, closed, not asked any more, or no process owns the tree",
+  "  4    a limit or a budget",
+  "  5    the store cannot be read or written",
+  "  124  the time is over; what was waited for goes on",
+  "  130  interrupted",
+].join("\n");
+
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** An error of the command line itself. */

@@ -9,19 +9,21 @@ import { addLog } from "./commands/log.ts";
 import { addRecords } from "./commands/records.ts";
 import { addTree } from "./commands/tree.ts";
 import { addWhy } from "./commands/why.ts";
-import { badUse, EXIT } from "./failure.ts";
+import { badUse, EXIT, EXIT_CODES } from "./failure.ts";
 import { sentence } from "./screen/words.ts";
 import { Terminal } from "./terminal.ts";
 
 export async function main(args: readonly string[]): Promise<void> {
   const terminal = new Terminal();
-  const json = args.includes("--json");
+  const json = optionsOf(args).includes("--json");
   let faults = "";
   const program = new Command("coppice")
     .description("A multi-agent actor runtime: run, watch and steer trees of agents.")
     .version(version())
     .configureOutput({ writeOut: (text) => terminal.raw(text), writeErr: (text) => (faults += text) })
     .configureHelp({ showGlobalOptions: false })
+    .helpCommand("help [command]", "the help of a command")
+    .addHelpText("after", `\n${EXIT_CODES}`)
     .exitOverride()
     .enablePositionalOptions();
   addHome(program, terminal, version());
@@ -36,9 +38,7 @@ export async function main(args: readonly string[]): Promise<void> {
   try {
     await program.parseAsync([...args], { from: "user" });
   } catch (error) {
-    const first = args.find((arg) => !arg.startsWith("-"));
-    const known = program.commands.some((command) => command.name() === first);
-    process.exitCode = end(terminal, error, faults, json, known ? undefined : first);
+    process.exitCode = end(terminal, error, faults, json, meant(program, args));
   }
   await flushed();
   // A tool or a provider that ignores its end must not hold the process.
@@ -50,7 +50,7 @@ function end(
   error: unknown,
   faults: string,
   json: boolean,
-  unknown: string | undefined,
+  { path, unknown }: Meant,
 ): number {
   if (terminal.signal.aborted) return terminal.fail(terminal.signal.reason, json);
   if (!(error instanceof CommanderError)) return terminal.fail(error, json);
@@ -58,12 +58,39 @@ function end(
   // `agent` alone: commander has written its help.
   if (error.code === "commander.help") terminal.note(faults.trimEnd());
   if (error.code === "commander.help") return EXIT.badUse;
-  if (error.code === "commander.excessArguments" && unknown !== undefined) {
-    return terminal.fail(badUse(`there is no command ${unknown}. See: npx coppice --help`), json);
-  }
+  const help = `See: npx ${path} --help`;
+  const misnamed = ["commander.excessArguments", "commander.unknownCommand"].includes(error.code);
+  if (misnamed && unknown !== null)
+    return terminal.fail(badUse(`there is no command ${unknown}. ${help}`), json);
   const message = faults.trim().replace(/^error: /, "");
   const text = sentence(message === "" ? error.message : message);
-  return terminal.fail(badUse(`${text} See: npx coppice --help`), json);
+  return terminal.fail(badUse(`${text} ${help}`), json);
+}
+
+/** What stands before a `--`: behind it there are no options. */
+function optionsOf(args: readonly string[]): readonly string[] {
+  const end = args.indexOf("--");
+  return end === -1 ? args : args.slice(0, end);
+}
+
+interface Meant {
+  /** The command, from the program's name on. */
+  readonly path: string;
+  /** What stands where the name of a command would. */
+  readonly unknown: string | null;
+}
+
+function meant(program: Command, args: readonly string[]): Meant {
+  const names = ["coppice"];
+  let command = program;
+  for (const word of optionsOf(args).filter((arg) => !arg.startsWith("-"))) {
+    if (command.commands.length === 0) break;
+    const next = command.commands.find((child) => child.name() === word);
+    if (next === undefined) return { path: names.join(" "), unknown: word };
+    names.push(word);
+    command = next;
+  }
+  return { path: names.join(" "), unknown: null };
 }
 
 /** Subcommands get the settings of the program, which commander hands on to those made before only. */

@@ -15,7 +15,7 @@ export interface StorePlace {
 }
 
 export function storePlace(option: string | undefined): StorePlace {
-  if (option === "") throw badUse("--store is empty; give the path of a store.");
+  if (option?.trim() === "") throw badUse("--store is blank; give the path of a store.");
   if (option !== undefined) return { path: resolve(option), from: "--store" };
   const named = process.env["COPPICE_STORE"] ?? "";
   if (named !== "") return { path: resolve(named), from: "COPPICE_STORE" };

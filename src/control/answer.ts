@@ -3,7 +3,7 @@
  * commit that stores the answer.
  */
 import type { RunId, WorkId } from "../protocol/ids.ts";
-import type { Json } from "../protocol/json.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -12,7 +12,7 @@ import { FIRST_PHASE, nextPhase, takesMail } from "../mailbox/delivery-phase.ts"
 import { owesReservedMail } from "../mailbox/drain.ts";
 import type { AssistantBody } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun, recordStep } from "./runs.ts";
-import { checkSchema } from "./output-schema.ts";
+import { checkAnswer } from "./output-schema.ts";
 import { settleRun, type Settlement } from "./settle.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
@@ -84,12 +84,18 @@ function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
     { ending: "schema_failed" | "completed"; value?: Json; error?: WorkErrorOf }
   >();
   const repair: Fault[] = [];
-  for (const id of run.serves) {
-    const work = must(tx.store.work(id), "work", id);
-    if (work.outputSchema === null || work.state === "ended" || work.openUnder > 0) continue;
-    const checked = checkSchema(work.outputSchema, text);
+  const works = run.serves
+    .map((id) => must(tx.store.work(id), "work", id))
+    .filter((work) => work.state !== "ended" && work.openUnder === 0)
+    .filter(declaresSchema);
+  const checks = checkAnswer(
+    text,
+    works.map((work) => work.outputSchema),
+  );
+  for (const [index, work] of works.entries()) {
+    const checked = checks[index]!;
     if (checked.ok) {
-      endings.set(id, { ending: "completed", value: checked.value });
+      endings.set(work.id, { ending: "completed", value: checked.value });
     } else if (work.schemaRepairs < tx.limits.schemaRepairs) {
       repair.push({ work, text: checked.fault });
     } else {
@@ -98,10 +104,14 @@ function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
         message: `the answer does not satisfy the schema: ${checked.fault}`,
         status: null,
       };
-      endings.set(id, { ending: "schema_failed", error });
+      endings.set(work.id, { ending: "schema_failed", error });
     }
   }
   return { endings, repair };
+}
+
+function declaresSchema(work: WorkRecord): work is WorkRecord & { readonly outputSchema: JsonObject } {
+  return work.outputSchema !== null;
 }
 
 type WorkErrorOf = { readonly code: string; readonly message: string; readonly status: null };

@@ -22,6 +22,7 @@ import type {
 import { buildContent } from "../mailbox/content.ts";
 import { mailboxRoom } from "../mailbox/capacity.ts";
 import { senderName } from "../mailbox/render.ts";
+import { tellMail } from "./mail-states.ts";
 import type { Transaction } from "./transaction.ts";
 import { endWaitsForMail } from "./wait-ends.ts";
 
@@ -98,26 +99,19 @@ export function deliver(tx: Transaction, recipient: AgentRecord, letter: Letter)
     key: letter.key ?? null,
     createdAt: tx.now,
   });
-  tellAccepted(tx, recipient, mail);
+  tellAccepted(tx, mail);
   arrive(tx, recipient, mail);
   return mail;
 }
 
 /** The event of mail that is in a mailbox now. */
-export function tellAccepted(tx: Transaction, recipient: AgentRecord, mail: MailRecord): void {
-  tx.emit(
-    "mail.accepted",
-    recipient,
-    { workId: mail.workId ?? mail.resultOf },
-    {
-      mailId: mail.id,
-      seq: mail.seq,
-      kind: mail.kind,
-      trigger: mail.trigger,
-      author: senderName(mail.author),
-      bytes: mail.content.bytes,
-    },
-  );
+export function tellAccepted(tx: Transaction, mail: MailRecord): void {
+  tellMail(tx, "mail.accepted", mail, {
+    kind: mail.kind,
+    trigger: mail.trigger,
+    author: senderName(mail.author),
+    bytes: mail.content.bytes,
+  });
 }
 
 /** What an accepted message does to its recipient: ends waits that it must end, and wakes who is idle. */

@@ -45,6 +45,8 @@ export function tryReserve(applicant: Applicant, pump: () => void): Grant | "no_
   const known = applicants.get(applicant);
   if (known === undefined || known.tree.state !== "owned") return null;
   const { tree, candidate } = known;
+  // Two starts of one agent would each act on what the other leaves open.
+  if (tree.starting.has(candidate.threadId)) return null;
   const pool = poolOf(tree, candidate.runningScopes);
   if (applicant.needsPermit && !pool.available) return null;
   if (applicant.kind === "new" && tree.rateHeld) return null;

@@ -4,16 +4,20 @@
  * - V1 An agent is loaded before its run is reserved: what cannot be loaded has no run to lose.
  * - V2 A drive belongs to one generation of its session. After a stop, an unload or a loss it is another's business; its
  *   late answers are refused by the store, which knows the run as settled.
+ * - V3 An agent is started once at a time: while it is, nobody else is admitted for it (`dispatch.ts`).
  */
 import { describeError, InterruptedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
+import type { RunRecord } from "../protocol/run.ts";
 import { endSpan, failureOf } from "../platform/telemetry.ts";
 import { driveRun } from "../session/run-loop.ts";
 import type { Session } from "../session/session.ts";
 import { closeSession } from "./close-session.ts";
-import type { Grant } from "./dispatch.ts";
-import { forget, load } from "./load.ts";
+import { cancel, type Grant } from "./dispatch.ts";
+import { drop, letGo } from "./let-go.ts";
+import { load, onProviderOfRun } from "./load.ts";
 import { loadHasFailed } from "./load-failure.ts";
+import { wakeIfDue } from "./recovery.ts";
 import { RunClock } from "./run-clock.ts";
 import { RunJournal } from "./run-journal.ts";
 import { endRunSpan, startRunSpan } from "./run-span.ts";
@@ -21,132 +25,133 @@ import { reserveRun, resumeRun } from "./runs.ts";
 import type { Transaction } from "./transaction.ts";
 import type { Candidate, Tree } from "./tree.ts";
 
+/** How an admitted agent comes to its run. */
+interface Way {
+  /** Null when there is nothing to do any more. */
+  readonly take: (tx: Transaction, session: Session) => RunRecord | "rate" | "elsewhere" | null;
+  readonly event: "RESERVE" | "RESUME";
+  /** Its first request was composed long ago. */
+  readonly composed: boolean;
+}
+
+const BEGIN: Way = {
+  take: (tx, { agent }) => reserveRun(tx, agent.threadId, agent.config.provider),
+  event: "RESERVE",
+  composed: false,
+};
+
+const GO_ON: Way = {
+  take(tx, session) {
+    const run = session.run === null ? undefined : tx.store.run(session.run.id);
+    return run?.status === "waiting" ? resumeRun(tx, run.id) : null;
+  },
+  event: "RESUME",
+  composed: true,
+};
+
 /** An admitted agent begins a new run for its trigger-turn mail. */
 export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
-  void withGrant(tree, candidate, grant, async (session, tellLoad) => {
-    const reserved = await tree.transact(
-      (tx) => {
-        tellLoad(tx);
-        const run = reserveRun(tx, candidate.threadId);
-        return run === null || run === "rate" ? run : { run, agent: tx.agent(candidate.threadId) };
-      },
-      (value) => {
-        if (value === null || value === "rate" || !isLoaded(tree, session)) return;
-        session.agent = { ...value.agent, config: session.agent.config };
-        session.run = value.run;
-        session.ran = true;
-        session.lifecycle.send("RESERVE");
-        tree.runs.set(candidate.threadId, {
-          runId: value.run.id,
-          candidate,
-          grant,
-          composed: false,
-          drainedSeq: 0,
-        });
-      },
-    );
-    if (reserved === "rate") tree.reactions.rateReached(tree, candidate);
-    if (reserved === null || reserved === "rate" || !isOurs(tree, session, reserved.run.id)) return false;
-    startDrive(tree, session);
-    return true;
-  });
+  void start(tree, candidate, grant, BEGIN);
 }
 
 /** An admitted agent goes on after its waits. */
 export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
-  void resume(tree, candidate, grant).then((resumed) => (resumed ? undefined : wakeAgain(tree, candidate)));
-}
-
-function resume(tree: Tree, candidate: Candidate, grant: Grant): Promise<boolean> {
-  return withGrant(tree, candidate, grant, async (session, tellLoad) => {
-    const runId = session.run?.id;
-    const resumed = await tree.transact(
-      (tx) => {
-        tellLoad(tx);
-        const run = runId === undefined ? undefined : tx.store.run(runId);
-        return run?.status === "waiting"
-          ? { run: resumeRun(tx, run.id), agent: tx.agent(candidate.threadId) }
-          : null;
-      },
-      (value) => {
-        if (value === null || !isLoaded(tree, session)) return;
-        session.agent = { ...value.agent, config: session.agent.config };
-        session.run = value.run;
-        session.lifecycle.send("RESUME");
-        tree.runs.set(candidate.threadId, {
-          runId: value.run.id,
-          candidate,
-          grant,
-          composed: true,
-          drainedSeq: 0,
-        });
-      },
-    );
-    if (resumed === null || !isOurs(tree, session, resumed.run.id)) return false;
-    startDrive(tree, session);
-    return true;
-  });
+  void start(tree, candidate, grant, GO_ON).then((found) => (found ? undefined : wakeAgain(tree, candidate)));
 }
 
 /** Its run was over when its turn came; mail that waits for the next one may have stood behind it in the queue. */
 async function wakeAgain(tree: Tree, { threadId }: Candidate): Promise<void> {
   if (tree.state !== "owned") return;
   try {
-    await tree.transact((tx) => {
-      const due = tx.agent(threadId).currentRun === null && tx.store.mailbox(threadId).triggers > 0;
-      if (due) tx.effects.wake.add(threadId);
-    });
+    await tree.transact((tx) => wakeIfDue(tx, threadId));
   } catch (error) {
     tree.shared.logger.warn({ threadId, err: error }, "an agent could not be woken");
   }
 }
 
-/** Not so when the run was settled, or the tree given up, while its commit was under way. */
-function isOurs(tree: Tree, session: Session, runId: RunId): boolean {
-  return tree.state === "owned" && isLoaded(tree, session) && session.run?.id === runId;
-}
-
-function isLoaded(tree: Tree, session: Session): boolean {
-  return tree.sessions.get(session.agent.threadId) === session;
-}
-
 /**
- * Loads the session and hands it on; a grant that is not used is given back, and what fails is taken care of. Resolves with
- * false when there was nothing to do.
+ * Loads the session, takes its run and drives it; a grant that is not used is given back, and what fails is taken care of.
+ * Resolves with false when there was nothing to do.
  */
-async function withGrant(
-  tree: Tree,
-  candidate: Candidate,
-  grant: Grant,
-  use: (session: Session, tellLoad: (tx: Transaction) => void) => Promise<boolean>,
-): Promise<boolean> {
+async function start(tree: Tree, candidate: Candidate, grant: Grant, way: Way): Promise<boolean> {
   const { threadId } = candidate;
+  const place = tree.starting.hold(threadId);
   const fresh = !tree.sessions.has(threadId);
-  // The first commit of a loaded session says that it is one.
-  const tellLoad = (tx: Transaction): void => {
-    if (fresh) wasLoaded(tx, threadId);
-  };
-  tree.starting.add(threadId);
+  let asked = false;
   try {
     const session = await load(tree, threadId);
     if (fresh) grant.slot.commit();
     // A cut-off provider of the run before has its grace time; the next run does not overlap with it.
     await session.drive;
     // Who dropped it meanwhile sees to its run, and to the wake that follows.
-    const used = tree.sessions.get(threadId) === session && (await use(session, tellLoad));
-    if (!used) grant[Symbol.dispose]();
-    return used;
+    asked = isLoaded(tree, session);
+    let run = asked ? await take(tree, session, candidate, grant, way, fresh) : null;
+    // Its mail wants another provider than the session has: that one is opened before this one is let go (lineage C4.16).
+    while (run === "elsewhere") {
+      await onProviderOfRun(tree, session);
+      run = isLoaded(tree, session) ? await take(tree, session, candidate, grant, way, fresh) : null;
+    }
+    if (run === "rate") tree.reactions.rateReached(tree, candidate);
+    if (run === null || run === "rate") {
+      grant[Symbol.dispose]();
+      return false;
+    }
+    // Not so when the run was settled, or its session dropped or behind the store, while the commit was under way.
+    if (isLoaded(tree, session) && session.run?.id === run.id) startDrive(tree, session);
+    else await letGo(tree, threadId, "its run was over before it began", grant);
   } catch (error) {
-    if (error instanceof TransientError) await settleDoubt(tree, threadId);
-    grant[Symbol.dispose]();
-    if (fresh) drop(tree, threadId);
-    await loadHasFailed(tree, candidate, error);
-    return true;
+    if (asked && error instanceof TransientError) {
+      // What failed may have been stored all the same.
+      tree.shared.logger.warn({ threadId, err: error }, "an agent could not be started");
+      await letGo(tree, threadId, describeError(error), grant);
+    } else {
+      grant[Symbol.dispose]();
+      if (fresh) drop(tree, threadId, describeError(error));
+      await loadHasFailed(tree, candidate, error);
+    }
   } finally {
-    tree.starting.delete(threadId);
-    // It may have been the last that waited to run, and have had nothing to do.
-    tree.watchers.changed();
+    place[Symbol.dispose]();
+    // What waited for this start to be over; and it may have been the last that waited to run, with nothing to do.
+    tree.reactions.drained(tree);
   }
+  return true;
+}
+
+/** The commit with which the run is this session's. */
+async function take(
+  tree: Tree,
+  session: Session,
+  candidate: Candidate,
+  grant: Grant,
+  { take: taken, event, composed }: Way,
+  fresh: boolean,
+): Promise<RunRecord | "rate" | "elsewhere" | null> {
+  const { threadId } = candidate;
+  const found = await tree.transact(
+    (tx) => {
+      // The first commit of a loaded session says that it is one.
+      if (fresh) wasLoaded(tx, threadId);
+      const { items } = tx.agent(threadId);
+      return { run: taken(tx, session), agent: tx.agent(threadId), items };
+    },
+    ({ run, agent, items }) => {
+      if (run === null || run === "rate" || run === "elsewhere" || !isLoaded(tree, session)) return;
+      // It has missed what a commit of unknown outcome stored: the run is not for this session.
+      if (session.items.length !== items || (session.run ?? run).id !== run.id) return;
+      session.agent = { ...agent, config: session.agent.config };
+      session.run = run;
+      session.ran = true;
+      session.lifecycle.send(event);
+      tree.runs.set(threadId, { runId: run.id, candidate, grant, composed, drainedSeq: 0 });
+      // What it still waits for in the queue is this run's by now.
+      cancel(tree, threadId);
+    },
+  );
+  return found.run;
+}
+
+function isLoaded(tree: Tree, session: Session): boolean {
+  return tree.sessions.get(session.agent.threadId) === session;
 }
 
 function wasLoaded(tx: Transaction, threadId: ThreadId): void {
@@ -154,23 +159,6 @@ function wasLoaded(tx: Transaction, threadId: ThreadId): void {
   if (agent.loadFailures > 0) tx.putAgent(agent, { loadFailures: 0 });
   tx.emit("agent.loaded", agent);
   tx.effects.mail.add(threadId);
-}
-
-/** Out of memory, with its slot; what is stored knows nothing of it. */
-function drop(tree: Tree, threadId: ThreadId): void {
-  const session = tree.sessions.get(threadId);
-  forget(tree, threadId);
-  tree.residency.release(threadId);
-  if (session !== undefined) void closeSession(tree, session);
-}
-
-/** What failed may have been stored all the same: the permit is held until the store has decided about the run (EXE-4). */
-async function settleDoubt(tree: Tree, threadId: ThreadId): Promise<void> {
-  const runId = await tree.read((view) => view.agent(threadId)?.currentRun ?? null).catch(() => null);
-  const session = tree.sessions.get(threadId);
-  // One that is driven was begun by another wake, which was told.
-  const driven = session?.run?.id === runId && (session?.drive ?? null) !== null;
-  if (runId !== null && !driven) await tree.reactions.dropped(tree, runId);
 }
 
 /** Starts the loop of the session's current run. */
@@ -203,36 +191,10 @@ async function drive(tree: Tree, session: Session, signal: AbortSignal, generati
     // Stopped, unloaded or lost: whoever did it has seen to the rest.
     if (session.generation !== generation || signal.aborted || tree.state !== "owned") return;
     if (error instanceof InterruptedError) return;
-    await dropRun(tree, session, error);
+    const { threadId } = session.agent;
+    tree.shared.logger.error({ threadId, runId: run.id, err: error }, "a run was dropped");
+    await letGo(tree, threadId, describeError(error));
   }
-}
-
-/**
- * The store or the runtime itself has failed under a run. Memory must not run ahead of the store (REC-3): the session is
- * forgotten, and what is stored decides what happens next, as after a crash.
- */
-async function dropRun(tree: Tree, session: Session, error: unknown): Promise<void> {
-  const { threadId } = session.agent;
-  const runId = session.run?.id;
-  tree.shared.logger.error({ threadId, runId, err: error }, "a run was dropped");
-  const grant = tree.runs.get(threadId)?.grant;
-  forget(tree, threadId);
-  tree.residency.release(threadId);
-  session.abort?.abort(new InterruptedError("RUN_INTERRUPTED", describeError(error)));
-  void closeSession(tree, session);
-  if (runId !== undefined) await tree.reactions.dropped(tree, runId);
-  // Until the store has it settled the run counts as running (EXE-4).
-  grant?.[Symbol.dispose]();
-}
-
-/** Memory has missed what was stored of this agent: it is forgotten, and loaded again when it has something to do. */
-export async function dropStale(tree: Tree, session: Session): Promise<void> {
-  if (isLoaded(tree, session))
-    await dropRun(
-      tree,
-      session,
-      new InterruptedError("RUN_INTERRUPTED", "its transcript went on without it"),
-    );
 }
 
 /** A run was settled from the store: its drive ends, within the grace time or without being waited for (INT-3). */

@@ -9,10 +9,6 @@ export class EventHub {
   readonly #closers = new Set<() => void>();
   #closed = false;
 
-  get observed(): boolean {
-    return this.#observers.size > 0;
-  }
-
   publish(events: readonly HubEvent[]): void {
     if (events.length === 0 || this.#observers.size === 0) return;
     for (const observer of this.#observers) {

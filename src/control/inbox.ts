@@ -19,7 +19,7 @@ export function takeArrivals(tx: Transaction): void {
   const arrivals = tx.store.arrivals(tx.treeId);
   for (const mail of arrivals) {
     const recipient = tx.agent(mail.recipient);
-    tellAccepted(tx, recipient, mail);
+    tellAccepted(tx, mail);
     if (mail.state === "accepted") arrive(tx, recipient, mail);
   }
   tx.store.takeArrivals(arrivals.map((mail) => mail.id));

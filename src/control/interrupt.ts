@@ -20,6 +20,7 @@ import { awaitingWorks, endWork, type Quiet, worksAskedBy } from "./works.ts";
 import { unreadOf } from "./unread.ts";
 import { agentsUnder } from "./family.ts";
 
+/** How far an interrupt reaches. */
 export interface InterruptInput {
   /** Does nothing to a later run (INT-2). */
   readonly runId?: RunId | undefined;
@@ -28,6 +29,7 @@ export interface InterruptInput {
   readonly pending?: "keep" | "cancel" | undefined;
 }
 
+/** An agent that an interrupt has stopped: before and after. */
 export interface Touched {
   readonly path: AgentRecord["path"];
   readonly threadId: ThreadId;

@@ -7,6 +7,7 @@ import type { StoreView } from "../store/port.ts";
 import { statusOf } from "./status.ts";
 import { agentsUnder } from "./family.ts";
 
+/** An agent as lists and snapshots show it. */
 export interface AgentSummary {
   readonly path: AgentPath;
   readonly threadId: ThreadId;
@@ -50,6 +51,7 @@ export function summarise(view: StoreView, agent: AgentRecord, live: Live): Agen
   };
 }
 
+/** Which agents a list shows: below a path, closed ones too, paged. */
 export interface ListRequest {
   readonly under?: AgentPath;
   readonly closed?: boolean;
@@ -87,6 +89,7 @@ export function snapshotOf(view: StoreView, treeId: TreeId, live: Live): TreeSna
   };
 }
 
+/** An open work, with who has it. */
 export interface OwedWork {
   readonly work: WorkRecord;
   /** Who has it, and what that agent is doing. */

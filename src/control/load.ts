@@ -15,18 +15,28 @@ import { closeSession } from "./close-session.ts";
 import { requireOpen } from "./delivery.ts";
 import { openNative } from "./native-journal.ts";
 import type { Tree } from "./tree.ts";
+import { mergeStartOptions } from "../mailbox/start-options.ts";
+import type { StoreView } from "../store/port.ts";
 import { lineOf } from "./family.ts";
+import { chosenProvider } from "./runs.ts";
+import { unreadOf } from "./unread.ts";
 
 interface Stored {
   readonly agent: AgentRecord;
   readonly run: RunRecord | null;
   readonly items: TranscriptItem[];
   readonly above: readonly AgentRecord["config"][];
+  /** What its run uses, or the next one will. */
+  readonly use: Pick<RunRecord, "provider" | "model" | "effort">;
 }
 
 /** What hinders an agent to run that only the operator can mend (RES-9). Its mail stays as it is. */
-export function blockedBy(tree: Tree, agent: AgentRecord): RejectedError | null {
-  const { provider, tools } = agent.config;
+export function blockedBy(
+  tree: Tree,
+  agent: AgentRecord,
+  provider = agent.config.provider,
+): RejectedError | null {
+  const { tools } = agent.config;
   if (tree.shared.adapter(provider) === undefined) {
     return new RejectedError(
       "PROVIDER_NOT_CONFIGURED",
@@ -63,19 +73,22 @@ export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
   tree.loading.set(threadId, loading);
   try {
     let stored = await readLoadable(tree, threadId);
-    provider = await openProvider(tree, stored.agent);
+    let config = configOf(tree, stored);
+    provider = await openProvider(tree, { ...stored.agent, config });
     // A commit tells its changes to loaded sessions alone: what it changed before this one is among them is read again.
     while (loading.stale) {
       loading.stale = false;
       stored = await readLoadable(tree, threadId);
     }
     tree.requireOwned();
+    // What it wants by now it may want of another provider; who reserves its run finds that.
+    if (stored.use.provider === config.provider) config = configOf(tree, stored);
     const { agent, run, items } = stored;
     if (provider.loop === "theirs") provider.told = items.length;
     const session = new Session({
       lifecycle,
       provider,
-      agent: { ...agent, config: ceiling(tree, stored) },
+      agent: { ...agent, config },
       run,
       items,
     });
@@ -96,7 +109,7 @@ export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
 async function readLoadable(tree: Tree, threadId: ThreadId): Promise<Stored> {
   const stored = await readStored(tree, threadId);
   requireOpen(stored.agent);
-  const blocked = blockedBy(tree, stored.agent);
+  const blocked = blockedBy(tree, stored.agent, stored.use.provider);
   if (blocked !== null) throw blocked;
   const { workspace } = stored.agent.config;
   if (workspace !== null && !tree.shared.workspaceExists(workspace)) {
@@ -114,6 +127,7 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
         run: agent.currentRun === null ? null : (view.run(agent.currentRun) ?? null),
         items: [...view.items(threadId, 0, agent.items)],
         above: [...lineOf(view, agent)].slice(1).map((above) => above.config),
+        use: useOf(view, agent),
       };
     });
   } catch (error) {
@@ -130,6 +144,42 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
     }
     throw error;
   }
+}
+
+function useOf(view: StoreView, agent: AgentRecord): Stored["use"] {
+  const run = agent.currentRun === null ? undefined : view.run(agent.currentRun);
+  if (run !== undefined) return run;
+  const triggers = [...unreadOf(view, agent.threadId)].filter((mail) => mail.trigger);
+  return triggers.length === 0 ? agent.config : chosenProvider(agent, mergeStartOptions(triggers));
+}
+
+/** The stored policy within the present ceiling, on the provider that is used. */
+function configOf(tree: Tree, stored: Stored): AgentRecord["config"] {
+  const config = ceiling(tree, stored);
+  if (stored.use.provider === config.provider) return config;
+  try {
+    return tree.rebind(config, stored.use);
+  } catch (error) {
+    throw loadFailed(stored.agent, "provider_unavailable", false, error);
+  }
+}
+
+/**
+ * The session goes on with the provider that its next run wants. The one before is closed when the other is open, and stays
+ * when that cannot be (lineage C4.16).
+ * @throws as `load`.
+ */
+export async function onProviderOfRun(tree: Tree, session: Session): Promise<void> {
+  const stored = await readLoadable(tree, session.agent.threadId);
+  const config = configOf(tree, stored);
+  const opened = await openProvider(tree, { ...stored.agent, config });
+  const before = session.provider;
+  if (opened.loop === "theirs") opened.told = stored.items.length;
+  session.provider = opened;
+  session.agent = { ...session.agent, config };
+  await before.close().catch((error: unknown) => {
+    tree.shared.logger.warn({ threadId: session.agent.threadId, err: error }, "a provider did not close");
+  });
 }
 
 /** Nothing is wider after a reload than before (RES-8). */

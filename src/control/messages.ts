@@ -79,6 +79,7 @@ function requireAdmissible(tx: Transaction, agent: AgentRecord, admitted: boolea
   if (!admitted && agent.parent !== null) requireQueueRoom(tx, agent.threadId);
 }
 
+/** What becomes of input for a busy agent: it joins the run, waits for the next one, or is refused. */
 export type OnBusy = "steer" | "queue" | "reject";
 
 export interface UserInput extends RequestInput {

@@ -2,15 +2,17 @@
  * Output schemas (WRK-8), which agents write, and answers checked against them, which agents write too: neither may hold up
  * or break the commit in which it is looked at.
  *
- * - J1 A check ends: by itself, or cut off after a while. Whatever goes wrong in it is a fault of the answer, never an error.
+ * - J1 The checks of an answer end: by themselves, or cut off when their time is up, which they all share. Whatever goes wrong
+ *   in one is a fault of the answer, never an error.
  * - J2 The text of a fault is bounded, whatever the answer holds.
  */
 import { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { byteLength, headBytes } from "../platform/text.ts";
-import { withinTimeLimit } from "../platform/time-limit.ts";
+import { type Limited, TimeAllowance, withinTimeLimit } from "../platform/time-limit.ts";
 
+/** For all the checks of one commit. */
 const CHECK_MS = 2_000;
 /** Of objects and lists in one another; more than that no code that walks a value has to bear. */
 const DEEPEST = 200;
@@ -34,8 +36,17 @@ export function requireOutputSchema(schema: JsonObject): JsonObject {
   throw refused();
 }
 
-/** Parses an answer as JSON, with or without a code fence, and validates it. */
-export function checkSchema(schema: JsonObject | null, text: string): Checked {
+/** Parses an answer as JSON, with or without a code fence, and validates it against each of the schemas. */
+export function checkAnswer(text: string, schemas: readonly JsonObject[]): readonly Checked[] {
+  const parsed = parse(text);
+  if (!parsed.ok) return schemas.map(() => parsed);
+  const allowance = new TimeAllowance(CHECK_MS);
+  return schemas.map((schema, index) =>
+    checkValue(parsed.value, (value) => allowance.run(schemas.length - index, () => faultOf(schema, value))),
+  );
+}
+
+function parse(text: string): Checked {
   let value: Json;
   try {
     value = JSON.parse(unfenced(text)) as Json;
@@ -43,8 +54,12 @@ export function checkSchema(schema: JsonObject | null, text: string): Checked {
     return { ok: false, fault: "it is not JSON" };
   }
   if (isTooDeep(value)) return { ok: false, fault: `it is nested more than ${DEEPEST} levels deep` };
+  return { ok: true, value };
+}
+
+function checkValue(value: Json, check: (value: Json) => Limited<string | null>): Checked {
   try {
-    const checked = withinTimeLimit(CHECK_MS, () => faultOf(schema, value));
+    const checked = check(value);
     if (checked.kind === "cut_off") return { ok: false, fault: "it takes too long to be checked" };
     return checked.value === null ? { ok: true, value } : { ok: false, fault: checked.value };
   } catch {
@@ -52,7 +67,7 @@ export function checkSchema(schema: JsonObject | null, text: string): Checked {
   }
 }
 
-function faultOf(schema: JsonObject | null, value: Json): string | null {
+function faultOf(schema: JsonObject, value: Json): string | null {
   const parsed = compile(schema).safeParse(value);
   if (parsed.success) return null;
   const { issues } = parsed.error;
@@ -61,7 +76,7 @@ function faultOf(schema: JsonObject | null, value: Json): string | null {
   return headBytes(shown, FAULT_BYTES) + (more > 0 ? `; and ${more} more` : "");
 }
 
-function compile(schema: JsonObject | null): z.ZodType {
+function compile(schema: JsonObject): z.ZodType {
   return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
 }
 

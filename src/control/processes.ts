@@ -20,6 +20,7 @@ import {
 import { ownIdentity } from "../platform/process-identity.ts";
 import type { Tree } from "./tree.ts";
 
+/** A process that a tool has started; it ends with its lifetime. */
 export interface StartedProcess extends Pick<ProcessGroupLeader, "stdin" | "stdout" | "stderr"> {
   readonly pid: number;
   readonly exited: Promise<ProcessEnd>;

@@ -1,15 +1,13 @@
 /** What memory does after a commit (`Reactions` of `tree.ts`), each in the commit's synchronous block. */
-import { CoppiceError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
-import { delay } from "../platform/clock.ts";
 import type { Session } from "../session/session.ts";
 import { closeInTime } from "./close-session.ts";
 import { apply, cancel, reclaimSlot } from "./dispatch.ts";
-import { begin, dropStale, goOn, stop } from "./drive.ts";
+import { begin, goOn, stop } from "./drive.ts";
+import { letGo } from "./let-go.ts";
 import { forget } from "./load.ts";
 import { reconcile, staleSessions } from "./reconcile.ts";
-import { recoverRun } from "./recovery.ts";
 import { retry, STORE_RETRY_MS } from "./store-retry.ts";
 import type { Reactions, Tree } from "./tree.ts";
 import { endDueWaits } from "./wait-ends.ts";
@@ -17,12 +15,11 @@ import { endDueWaits } from "./wait-ends.ts";
 export function createReactions(pump: () => void): Reactions {
   return {
     wake(tree, candidate) {
-      const granted = tree.granted.get(candidate.threadId);
-      if (granted !== undefined) {
-        tree.granted.delete(candidate.threadId);
-        begin(tree, candidate, granted);
-        return;
-      }
+      const { threadId } = candidate;
+      const granted = tree.granted.get(threadId);
+      tree.granted.delete(threadId);
+      if (granted !== undefined && !tree.starting.has(threadId)) return begin(tree, candidate, granted);
+      granted?.[Symbol.dispose]();
       apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
     },
     resume(tree, candidate) {
@@ -35,7 +32,6 @@ export function createReactions(pump: () => void): Reactions {
     settled,
     closed,
     deadlines: armDeadline,
-    dropped: recoverDropped,
     drained(tree) {
       pump();
       tree.watchers.changed();
@@ -112,22 +108,6 @@ function endDue(tree: Tree, at: number): void {
     .catch((error: unknown) => retry(tree, error, () => endDue(tree, at)));
 }
 
-/** Resolves when the store has decided about the run, or the tree is another's. */
-async function recoverDropped(tree: Tree, runId: RunId): Promise<void> {
-  while (tree.state === "owned") {
-    try {
-      return await tree.transact((tx) => recoverRun(tx, runId));
-    } catch (error) {
-      tree.shared.logger.warn(
-        { treeId: tree.treeId, runId, err: error },
-        "a dropped run could not be settled",
-      );
-      if (CoppiceError.is(error) && error.family === "rejected") return;
-      await delay(tree.shared.clock, STORE_RETRY_MS);
-    }
-  }
-}
-
 /** Looks once, after a while, however many commits have failed; a look that fails is one more of them. */
 function doubtful(tree: Tree): void {
   if (tree.state !== "owned") return;
@@ -156,7 +136,7 @@ async function holdAgainstStore(tree: Tree): Promise<void> {
   tree.watchers.lookAgain();
   if (stale.length === 0) return;
   // Who was about to run in one of them is woken by another look.
-  for (const session of stale) await dropStale(tree, session);
+  for (const { agent } of stale) await letGo(tree, agent.threadId, "its transcript went on without it");
   doubtful(tree);
 }
 

@@ -2,14 +2,14 @@
  * After a commit whose outcome is unknown: the store said that it failed, and may have stored it all the same. What memory
  * should have done for it is found again from the store (REC-3). A plan; it changes nothing where both agree.
  *
- * - Q1 A run that is being started or driven here is left alone; one that nobody here knows of is recovered as after a crash.
+ * - Q1 A run that is in hand here is left alone; any other is recovered as after a crash.
  * - Q2 What is asked of memory twice does nothing the second time.
  * - Q3 A session whose transcript has grown without it is of no use: `staleSessions` names it, and it is dropped.
  */
 import type { ThreadId } from "../protocol/ids.ts";
-import { isSettled } from "../protocol/run.ts";
+import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { Session } from "../session/session.ts";
-import { recoverRun } from "./recovery.ts";
+import { recoverUndriven } from "./recovery.ts";
 import type { Tree } from "./tree.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -21,13 +21,7 @@ export function reconcile(tx: Transaction, tree: Tree): ReadonlyMap<ThreadId, nu
   tx.limitsChanged = true;
   for (const threadId of tree.sessions.keys()) tx.effects.mail.add(threadId);
   for (const threadId of tree.loading.keys()) tx.effects.agents.add(threadId);
-  for (const run of tx.store.openRuns(tx.treeId)) {
-    if (tree.starting.has(run.threadId) || tree.lane.isWaiting(run.threadId)) continue;
-    const session = tree.sessions.get(run.threadId);
-    if (session?.run?.id !== run.id) recoverRun(tx, run.id);
-    else if (run.status === "waiting") resumeIfDone(tx, run.threadId);
-    else if (session.drive === null) recoverRun(tx, run.id);
-  }
+  recoverUndriven(tx, (run) => inHand(tree, run));
   for (const [threadId, { runId }] of tree.runs) {
     const run = tx.store.run(runId);
     if (run === undefined || !isSettled(run)) continue;
@@ -37,11 +31,6 @@ export function reconcile(tx: Transaction, tree: Tree): ReadonlyMap<ThreadId, nu
   for (const threadId of tree.sessions.keys()) {
     if (tx.agent(threadId).state !== "open") tx.effects.closed.push(threadId);
   }
-  for (const threadId of tx.store.triggered(tx.treeId)) {
-    const agent = tx.agent(threadId);
-    if (agent.currentRun === null && agent.state === "open") tx.effects.wake.add(threadId);
-  }
-  tx.effects.deadlines = true;
   tx.effects.budgetRaised = true;
   return items;
 }
@@ -53,7 +42,9 @@ export function staleSessions(tree: Tree, items: ReadonlyMap<ThreadId, number>):
   );
 }
 
-function resumeIfDone(tx: Transaction, threadId: ThreadId): void {
-  const open = tx.store.openWaitsOf(threadId).length + tx.store.openRequestsOf(threadId).length;
-  if (open === 0) tx.effects.resume.add(threadId);
+/** It is being started or let go, its return is queued, or it is driven; who waits is resumed when its waits have ended. */
+function inHand(tree: Tree, { id, threadId, status }: RunRecord): boolean {
+  if (tree.starting.has(threadId) || tree.lane.isWaiting(threadId, "return")) return true;
+  const session = tree.sessions.get(threadId);
+  return status !== "waiting" && session?.run?.id === id && session.drive !== null;
 }

@@ -1,36 +1,54 @@
 /**
- * Recovery: what an owner does with a tree it has claimed (REC-1). One commit; a crash in it changes nothing, a second
- * recovery finds nothing left to do.
+ * Recovery: what becomes of runs that nobody drives, whoever finds them: the owner that claims a tree (REC-1), one that looks
+ * again after a commit of unknown outcome, one that lets go of an agent. A second recovery finds nothing left to do.
  */
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { openCalls } from "../protocol/transcript.ts";
-import type { RunId, WorkId } from "../protocol/ids.ts";
+import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { deliver } from "./delivery.ts";
 import { closeOpenCalls } from "./interrupt.ts";
 import { appendItems, requestUnderWay, worksOfStart } from "./runs.ts";
 import { settleRun } from "./settle.ts";
-import { endDueWaits, endWait, settledWorks } from "./wait-ends.ts";
+import { endDueWaits, endWait, resumeWhenFree, settledWorks } from "./wait-ends.ts";
 import { endWork } from "./works.ts";
 
 /** A work voided or lost so often ends `runtime_lost`. */
 const ATTEMPTS = 3;
 
+/** One commit; a crash in it changes nothing. */
 export function recover(tx: Transaction): void {
   tx.emit("tree.claimed", null);
-  for (const run of tx.store.openRuns(tx.treeId)) recoverRun(tx, run.id);
-  endDueWaits(tx);
-  for (const id of tx.store.triggered(tx.treeId)) {
-    const agent = tx.agent(id);
-    if (agent.currentRun === null && agent.state === "open") tx.effects.wake.add(id);
-  }
+  recoverUndriven(tx, () => false);
 }
 
-/** What becomes of one run that nobody drives any more. */
-export function recoverRun(tx: Transaction, runId: RunId): void {
+/** All of the tree that is not `inHand`. */
+export function recoverUndriven(tx: Transaction, inHand: (run: RunRecord) => boolean): void {
+  for (const run of tx.store.openRuns(tx.treeId)) if (!inHand(run)) recoverRun(tx, run.id);
+  endDueWaits(tx);
+  for (const id of tx.store.triggered(tx.treeId)) wakeIfDue(tx, id);
+}
+
+/** One agent that nobody has in hand. */
+export function recoverAgent(tx: Transaction, threadId: ThreadId): void {
+  const { currentRun } = tx.agent(threadId);
+  if (currentRun !== null) recoverRun(tx, currentRun);
+  wakeIfDue(tx, threadId);
+}
+
+/** Trigger-turn mail and no run: it has one to begin. */
+export function wakeIfDue(tx: Transaction, threadId: ThreadId): void {
+  const agent = tx.agent(threadId);
+  if (agent.state !== "open" || agent.currentRun !== null) return;
+  if (tx.store.mailbox(threadId).triggers > 0) tx.effects.wake.add(threadId);
+}
+
+function recoverRun(tx: Transaction, runId: RunId): void {
   const run = must(tx.store.run(runId), "run", runId);
   if (isSettled(run)) return;
-  if (run.acceptedAt === null) voidRun(tx, run);
+  // In a wait, with its session here: that lives as long as the session does, parked or not.
+  if (run.status === "waiting" && tx.context.loaded(run.threadId)) recheck(tx, run);
+  else if (run.acceptedAt === null) voidRun(tx, run);
   else if (survives(tx, run)) recheck(tx, inWait(tx, run));
   else loseRun(tx, run);
 }
@@ -76,8 +94,7 @@ function recheck(tx: Transaction, run: RunRecord): void {
   for (const wait of tx.store.openWaitsOf(run.threadId)) {
     if (wait.works.length > 0 && settledWorks(tx, wait) >= wait.need) endWait(tx, wait, "settled");
   }
-  const open = tx.store.openWaitsOf(run.threadId).length + tx.store.openRequestsOf(run.threadId).length;
-  if (open === 0) tx.effects.resume.add(run.threadId);
+  resumeWhenFree(tx, run.threadId, run.id);
 }
 
 /** Accepted and not settled: its stored steps stay, an open call is closed with "outcome unknown" (RUN-2). */

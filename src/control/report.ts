@@ -5,7 +5,7 @@ import { isWorkId } from "../protocol/ids.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { actingAs } from "./caller.ts";
-import { checkSchema } from "./output-schema.ts";
+import { checkAnswer } from "./output-schema.ts";
 import type { Transaction } from "./transaction.ts";
 import { endWork } from "./works.ts";
 
@@ -41,8 +41,8 @@ export function reportResult(tx: Transaction, caller: Caller, report: Report): W
   }
   const checked =
     work.outputSchema === null || report.status === "failed"
-      ? null
-      : checkSchema(work.outputSchema, report.text);
+      ? undefined
+      : checkAnswer(report.text, [work.outputSchema])[0];
   if (checked?.ok === false) {
     throw new RejectedError(
       "INVALID_ARGUMENT",

@@ -11,6 +11,7 @@ export function resolveTarget(
   tree: TreeId,
   from: AgentPath,
   reference: string,
+  argument = "target",
 ): AgentRecord {
   if (isThreadId(reference)) {
     const agent = view.agent(reference);
@@ -19,7 +20,7 @@ export function resolveTarget(
       target: reference,
     });
   }
-  const path = resolveReference(from, reference);
+  const path = resolveReference(from, reference, argument);
   const agent = view.agentAt(tree, path);
   if (agent !== undefined) return agent;
   throw new RejectedError("AGENT_NOT_FOUND", `no agent is at ${path}; list the agents of this tree.`, {

@@ -10,6 +10,7 @@ import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import { UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import { delay } from "../platform/clock.ts";
 import type { Attributes, Span } from "../platform/telemetry.ts";
+import { RedactedStream } from "../platform/redact-stream.ts";
 import { costOf, priceOf } from "../policy/budget.ts";
 import type {
   Admitted,
@@ -18,6 +19,7 @@ import type {
   NativeAcceptance,
   NativePorts,
   NextInput,
+  Preview,
   ResultBody,
   RetryAnswer,
   RunPorts,
@@ -276,11 +278,14 @@ export class RunJournal implements RunPorts {
     return delay(this.#tree.shared.clock, ms, signal);
   }
 
-  progress(text: string): void {
-    if (!this.#tree.events.observed) return;
-    this.#tree.events.publish([
-      { type: "progress", path: this.#session.agent.path, runId: this.#run.id, text },
-    ]);
+  preview(): Preview {
+    const stream = new RedactedStream(this.#tree.shared.secrets);
+    const { path } = this.#session.agent;
+    const runId = this.#run.id;
+    const show = (text: string): void => {
+      if (text !== "") this.#tree.events.publish([{ type: "progress", path, runId, text }]);
+    };
+    return { push: (text) => show(stream.push(text)), end: () => show(stream.end()) };
   }
 
   span<T>(

@@ -23,8 +23,12 @@ import { type Look, must, type Transaction } from "./transaction.ts";
 import { endWork, worksAskedBy } from "./works.ts";
 import { unreadOf } from "./unread.ts";
 
-/** Reserves a run for the trigger-turn mail that is pending. Null when there is nothing to do any more. */
-export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "rate" | null {
+/** Reserves a run for the trigger-turn mail that is pending; `elsewhere` when that wants another provider than `provider`. */
+export function reserveRun(
+  tx: Transaction,
+  threadId: ThreadId,
+  provider: string,
+): RunRecord | "rate" | "elsewhere" | null {
   let agent = tx.agent(threadId);
   if (agent.state !== "open" || agent.currentRun !== null || agent.hostDriven) return null;
   if (spentScope(tx, agent.path) !== null) return null;
@@ -36,8 +40,9 @@ export function reserveRun(tx: Transaction, threadId: ThreadId): RunRecord | "ra
   const triggers = [...unreadOf(tx.store, threadId)].filter((mail) => mail.trigger);
   if (triggers.length === 0) return null;
   const merged = mergeStartOptions(triggers);
-  const id = tx.id("run");
   const chosen = chosenProvider(agent, merged);
+  if (chosen.provider !== provider) return "elsewhere";
+  const id = tx.id("run");
   const policy = {
     binding: bindingOf(tx, agent),
     delegatedFrom: delegatedFrom(tx, merged.parentRunId),

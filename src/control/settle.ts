@@ -180,9 +180,6 @@ function endingOf(settlement: Settlement): WorkEnding {
     case "not_accepted":
     case "closed":
       return "cancelled";
-    case "not_delivered":
-    case "provider_refused":
-      return "provider_error";
     default:
       return settlement.reason;
   }

@@ -24,6 +24,7 @@ import type { Tracer } from "../platform/telemetry.ts";
 import type { AdmissionLane } from "../execution/admission.ts";
 import type { BackOff } from "../execution/back-off.ts";
 import type { PermitPool } from "../execution/permits.ts";
+import { Tally } from "../execution/tally.ts";
 import type { Prices } from "../policy/budget.ts";
 import type { ProviderAdapter } from "../providers/port.ts";
 import type { Residency } from "../residency/slots.ts";
@@ -50,6 +51,8 @@ export interface Shared {
   readonly lineage: LineageLimits;
   /** Writes summaries of handoffs; null where none are wanted. */
   readonly summariser: Summariser | null;
+  /** Secrets known by value, for text that is redacted while it streams. */
+  readonly secrets: readonly string[];
   readonly prices: Prices;
   readonly inspect: Inspect | undefined;
   readonly toolHost: ToolHost;
@@ -93,12 +96,10 @@ export interface Reactions {
   wake(tree: Tree, candidate: Candidate): void;
   resume(tree: Tree, candidate: Candidate): void;
   stop(tree: Tree, threadId: ThreadId, runId: RunId, why: string): void;
-  /** A run was dropped under a failing store; what is stored decides about it. */
-  dropped(tree: Tree, runId: RunId): Promise<void>;
   settled(tree: Tree, threadId: ThreadId, runId: RunId): void;
   closed(tree: Tree, threadId: ThreadId): void;
   deadlines(tree: Tree): void;
-  /** A session that was cut off has come to rest: who waits for its place is asked again. */
+  /** A session that was cut off has come to rest, or a start is over: who waits for its place is asked again. */
   drained(tree: Tree): void;
   /** A commit failed whose outcome is unknown: memory is held against the store again. */
   doubtful(tree: Tree): void;
@@ -133,8 +134,8 @@ export class Tree implements PlanContext {
   readonly #held = new Map<ThreadId, Candidate>();
   readonly events = new EventHub();
   readonly watchers: Watchers;
-  /** Admitted, and neither running nor given up yet. */
-  readonly starting = new Set<ThreadId>();
+  /** Admitted and not running yet, or let go and not given up yet; a failure may let go of one that is being started. */
+  readonly starting = new Tally<ThreadId>();
   /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */
   readonly granted = new Map<ThreadId, Grant>();
   readonly runningPools = new Map<AgentPath, PermitPool>();

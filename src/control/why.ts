@@ -1,10 +1,13 @@
 /** `why`: from log and records, why an agent does not run, is not woken or is not unloaded, and who owes what (OBS-3). */
 import type { AgentRecord } from "../protocol/agent.ts";
+import type { RuntimeEvent } from "../protocol/events.ts";
+import type { JsonObject } from "../protocol/json.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { StoreView } from "../store/port.ts";
 import { type Live, NOT_LIVE, owed, owes } from "./listing.ts";
 import { statusOf } from "./status.ts";
 
+/** Why an agent does what it does, or does not. */
 export interface Explanation {
   readonly path: string;
   readonly status: string;
@@ -100,17 +103,29 @@ function outcomeWord({ status, reason }: NonNullable<AgentRecord["lastOutcome"]>
 function fromLog(view: StoreView, agent: AgentRecord): string[] {
   const last = view.lastEvent(agent.treeId);
   const events = view.events(agent.treeId, Math.max(0, last - LOOK_BACK), LOOK_BACK);
-  const told = [
-    "agent.blocked",
-    "agent.load_failed",
-    "mail.dead_lettered",
-    "mail.redirected",
-    "run.retrying",
-  ];
+  const told: Partial<Record<RuntimeEvent["type"], (data: JsonObject) => string>> = {
+    "agent.blocked": (data) => `it could not run (${word(data, "code")}): ${word(data, "message")}`,
+    "agent.load_failed": (data) =>
+      `it could not be loaded (failure ${word(data, "failures")}): ${word(data, "message")}`,
+    "mail.dead_lettered": (data) => `message ${word(data, "mailId")} was lost to it: ${word(data, "reason")}`,
+    "mail.redirected": (data) => `its message ${word(data, "mailId")} went to ${word(data, "to")} instead`,
+    "run.retrying": (data) =>
+      "lostRuns" in data
+        ? `its run was lost (${word(data, "lostRuns")} of ${word(data, "of")}) and began anew`
+        : `its model was asked again (attempt ${word(data, "attempt")}, after ${word(data, "delayMs")} ms): ${word(data, "code")}`,
+  };
   return events
-    .filter((event) => event.threadId === agent.threadId && told.includes(event.type))
+    .filter((event) => event.threadId === agent.threadId && told[event.type] !== undefined)
     .slice(-5)
-    .map((event) => `${iso(event.at)} ${event.type}: ${JSON.stringify(event.data)}`);
+    .map((event) => `At ${iso(event.at)} ${told[event.type]!(event.data)}.`);
+}
+
+/** An event's value as a word; what it does not hold is not known. */
+function word(data: JsonObject, name: string): string {
+  const value = data[name];
+  return typeof value === "string" || typeof value === "number"
+    ? String(value).replace(/\.$/, "")
+    : "unknown";
 }
 
 function iso(at: number): string {

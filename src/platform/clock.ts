@@ -5,6 +5,7 @@ export interface Timer {
   cancel(): void;
 }
 
+/** Time as the runtime sees it. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. */
   now(): number;
@@ -18,6 +19,7 @@ export interface Clock {
   defer(callback: () => void): void;
 }
 
+/** The clock of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

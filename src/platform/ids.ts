@@ -10,6 +10,7 @@ export interface Ids {
   mint<P extends IdPrefix>(prefix: P): `${P}_${string}`;
 }
 
+/** Randomness as the runtime sees it. */
 export interface Random {
   bytes(count: number): Uint8Array;
   /** At least 0, below 1. */

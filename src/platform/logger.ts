@@ -5,10 +5,13 @@
  * - G2 A logger is an observer: when it throws, the line is lost and nothing else (OBS-4).
  */
 import { pino } from "pino";
+import { z } from "zod";
 import { CoppiceError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
+import { check } from "./check.ts";
 import { type Redact, redactJson } from "./redact.ts";
 
+/** Where the runtime logs to, in pino's shape. */
 export interface Logger {
   debug(object: object, message?: string): void;
   info(object: object, message?: string): void;
@@ -21,6 +24,7 @@ export const silentLogger: Logger = pino({ enabled: false });
 
 /** A logger that writes NDJSON to standard error. */
 export function stderrLogger(level: "debug" | "info" | "warn" | "error"): Logger {
+  check("stderrLogger", z.strictObject({ level: z.enum(["debug", "info", "warn", "error"]) }), { level });
   return pino({ level }, pino.destination({ fd: 2, sync: true }));
 }
 

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 
+/** Names a process, so that a reused id is not taken for it. */
 export interface Identity {
   readonly host: string;
   readonly bootId: string;

@@ -9,6 +9,30 @@ export type Limited<T> = { readonly kind: "done"; readonly value: T } | { readon
 const context = createContext({ run: (): void => undefined });
 const script = new Script("run()");
 
+/** Time for several such works together: none gets more than its share of what those before it have left. */
+export class TimeAllowance {
+  readonly #now: () => number;
+  #leftMs: number;
+
+  constructor(milliseconds: number, now: () => number = () => performance.now()) {
+    this.#leftMs = milliseconds;
+    this.#now = now;
+  }
+
+  /** `sharedBy`: among how many, this one included, what is left is to be divided. @throws what it throws. */
+  run<T>(sharedBy: number, body: () => T): Limited<T> {
+    if (this.#leftMs < 1) return { kind: "cut_off" };
+    const share = Math.max(1, Math.floor(this.#leftMs / sharedBy));
+    const startedAt = this.#now();
+    try {
+      return withinTimeLimit(share, body);
+    } finally {
+      // Who is late because the machine is busy takes nothing from the others.
+      this.#leftMs -= Math.min(share, this.#now() - startedAt);
+    }
+  }
+}
+
 /** Runs it in real time, which no injected clock could cut off. @throws what it throws. */
 export function withinTimeLimit<T>(milliseconds: number, run: () => T): Limited<T> {
   let value: T | undefined;

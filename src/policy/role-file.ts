@@ -10,6 +10,7 @@ import { parseDocument } from "yaml";
 import { z } from "zod";
 import { type Effect, EFFECTS } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
+import { byteLength } from "../platform/text.ts";
 import type { ToolDeclaration } from "./effects.ts";
 import { readToolKeys } from "./role-tools.ts";
 
@@ -48,6 +49,12 @@ export interface ParsedRole {
 
 /** A role is a page of text; anything larger is some other file. */
 export const ROLE_FILE_BYTES = 256 * 1024;
+/** Keys and some lines each; and marks that may open lists, maps, anchors and tags. More of them can take seconds to read. */
+const FRONT_MATTER_BYTES = 16 * 1024;
+const FRONT_MATTER_MARKS = 1000;
+/** Keys that are lists or maps take time without end to be turned into text. */
+const READ = { stringKeys: true } as const;
+const MARK = /[[{&*!?]|- /g;
 
 const text = z.string({ error: "must be text" });
 const textList = z.union([text, z.array(text)], { error: "must be a list of names" });
@@ -182,7 +189,9 @@ function split(file: string, contents: string): { front: unknown; body: string }
 
 /** Descriptions with a bare `: ` in them are common and no YAML; when the text fails, they are read as plain text. */
 function readFrontMatter(file: string, lines: readonly string[]): unknown {
-  const strict = parseDocument(lines.join("\n"));
+  const source = lines.join("\n");
+  requireBounds(file, source);
+  const strict = parseDocument(source, READ);
   if (strict.errors.length === 0) return toData(file, strict);
   const quoted = lines.map((line) =>
     line.replace(
@@ -190,10 +199,21 @@ function readFrontMatter(file: string, lines: readonly string[]): unknown {
       (_, value: string) => `description: ${JSON.stringify(value)}`,
     ),
   );
-  const lenient = parseDocument(quoted.join("\n"));
+  const lenient = parseDocument(quoted.join("\n"), READ);
   if (lenient.errors.length === 0) return toData(file, lenient);
   const [reason = ""] = strict.errors[0]!.message.split("\n");
   throw roleFault(file, "front matter", `is no valid YAML (${reason.replace(/[.:]$/, "")}); correct it`);
+}
+
+function requireBounds(file: string, source: string): void {
+  const refuse = (use: string, most: number): never => {
+    throw roleFault(file, "front matter", `has ${use} and at most ${most} are read; move long text below it`);
+  };
+  const bytes = byteLength(source);
+  if (bytes > FRONT_MATTER_BYTES) refuse(`${bytes} bytes`, FRONT_MATTER_BYTES);
+  const marks = source.match(MARK)?.length ?? 0;
+  if (marks > FRONT_MATTER_MARKS)
+    refuse(`${marks} marks of lists, maps, anchors and tags`, FRONT_MATTER_MARKS);
 }
 
 function toData(file: string, document: ReturnType<typeof parseDocument>): unknown {

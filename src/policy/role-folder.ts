@@ -1,17 +1,21 @@
 /** Reads the role files of folders from the disk: the `.md` files directly inside, in the order of their names. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { z } from "zod";
 import { describeError, RejectedError } from "../protocol/errors.ts";
+import { check } from "../platform/check.ts";
 import { ROLE_FILE_BYTES, type RoleFile, tooLarge } from "./role-file.ts";
 
+/** What `readRoleFolder` has found. */
 export interface RoleFolder {
   readonly files: readonly RoleFile[];
   /** Files whose contents could not be had. */
   readonly problems: readonly { readonly file: string; readonly error: RejectedError }[];
 }
 
-/** A folder that does not exist holds no roles. */
+/** The role files of a folder, for `loadRoles`. A folder that does not exist holds no roles. */
 export async function readRoleFolder(folder: string): Promise<RoleFolder> {
+  check("readRoleFolder", z.strictObject({ folder: z.string().min(1) }), { folder });
   const files: RoleFile[] = [];
   const problems: { file: string; error: RejectedError }[] = [];
   for (const name of await namesIn(folder)) {

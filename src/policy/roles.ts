@@ -2,10 +2,13 @@
  * The roles of a runtime: the built-in ones and those of role files, by name. A file's role shadows a built-in one of
  * the same name, and so does a broken file: whoever wrote it meant something else than the built-in.
  */
+import { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
+import { check } from "../platform/check.ts";
 import type { ToolDeclaration } from "./effects.ts";
 import { nameOfFile, parseRoleFile, type Role, type RoleFile, roleFault } from "./role-file.ts";
 
+/** Roles by name, from `loadRoles`. */
 export interface RoleSet {
   readonly roles: ReadonlyMap<string, Role>;
   /** Names that a file holds but that cannot be used, with the reason. */
@@ -47,12 +50,19 @@ export const BUILT_IN_ROLES: readonly Role[] = [
   ),
 ];
 
+const loadArguments = z.strictObject({
+  files: z.array(z.object({ file: z.string(), bytes: z.instanceof(Uint8Array) })),
+  tools: z.array(z.object({ name: z.string() })),
+  problems: z.array(z.object({ file: z.string(), error: z.instanceof(RejectedError) })),
+});
+
 /** Reads role files, the first of a name wins; `problems` are files whose contents could not be had. */
 export function loadRoles(
   files: readonly RoleFile[],
   tools: readonly ToolDeclaration[],
   problems: readonly { readonly file: string; readonly error: RejectedError }[] = [],
 ): RoleSet {
+  check("loadRoles", loadArguments, { files, tools, problems });
   const roles = new Map(BUILT_IN_ROLES.map((role) => [role.name, role]));
   const unavailable = new Map<string, string>();
   const faults: RejectedError[] = [];

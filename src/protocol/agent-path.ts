@@ -4,6 +4,7 @@
  */
 import { RejectedError } from "./errors.ts";
 
+/** Where an agent stands in its tree. */
 export type AgentPath = `/root${string}`;
 export const ROOT_PATH: AgentPath = "/root";
 const SEGMENT = /^[a-z0-9_]+$/;

@@ -51,6 +51,7 @@ export interface LastOutcome {
   readonly at: number;
 }
 
+/** An agent as it is stored. */
 export interface AgentRecord {
   readonly threadId: ThreadId;
   readonly treeId: TreeId;
@@ -86,6 +87,7 @@ export interface AgentRecord {
   readonly sentModeHint: string | null;
 }
 
+/** A tree as it is stored. */
 export interface TreeRecord {
   readonly treeId: TreeId;
   readonly title: string | null;

@@ -24,6 +24,7 @@ const transient = (meaning: string) => ({ family: "transient", retryable: true, 
 const interrupted = (meaning: string) => ({ family: "interrupted", retryable: false, meaning }) as const;
 const invariant = (meaning: string) => ({ family: "invariant", retryable: false, meaning }) as const;
 
+/** Family, whether to repeat, and meaning of every code; the list of errors.md. */
 export const ERROR_TABLE = {
   INVALID_ARGUMENT: rejected(
     "An argument is missing, of the wrong type, or out of range; correct the one that the text names.",
@@ -186,7 +187,9 @@ export const ERROR_TABLE = {
   INVARIANT_BROKEN: invariant("A promise of the runtime does not hold; this is a bug, please report it."),
 } as const satisfies Record<string, ErrorEntry>;
 
+/** The codes of errors.md. */
 export type ErrorCode = keyof typeof ERROR_TABLE;
+/** Every code, in the order of the list. */
 export const ERROR_CODES = Object.keys(ERROR_TABLE) as readonly ErrorCode[];
 
 const BRAND = Symbol.for("coppice.error");

@@ -6,19 +6,16 @@ import type { JsonObject } from "./json.ts";
 export const EVENT_TYPES = [
   "tree.opened",
   "tree.claimed",
-  "tree.released",
   "agent.spawned",
   "agent.loaded",
   "agent.unloaded",
   "agent.load_failed",
   "agent.closed",
   "agent.interrupted",
-  "agent.queued",
   "agent.blocked",
   "mail.accepted",
   "mail.delivered",
   "mail.settled",
-  "mail.superseded",
   "mail.dead_lettered",
   "mail.redirected",
   "mail.triggered",
@@ -50,6 +47,7 @@ export const EVENT_TYPES = [
   "activity.completed",
   "activity.interrupted",
 ] as const;
+/** The types of events, noun and verb. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
 export interface EventDraft {
@@ -61,6 +59,7 @@ export interface EventDraft {
   readonly data: JsonObject;
 }
 
+/** An event of the log: what has changed, in the commit that changed it. */
 export interface RuntimeEvent extends EventDraft {
   readonly id: EventId;
   readonly treeId: TreeId;
@@ -69,7 +68,7 @@ export interface RuntimeEvent extends EventDraft {
   readonly at: number;
 }
 
-/** Not durable and not in the log: text as it streams, for those who watch. */
+/** Not durable and not in the log: text as it streams, for those who watch. Secrets are taken out of it (SEC-3). */
 export interface ProgressEvent {
   readonly type: "progress";
   readonly path: AgentPath;

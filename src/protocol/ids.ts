@@ -4,16 +4,23 @@
  */
 import { z } from "zod";
 
+/** Names a thread, and so an agent. */
 export type ThreadId = `thread_${string}`;
 /** A tree is named by its root's thread. */
 export type TreeId = ThreadId;
+/** Names a message. */
 export type MailId = `msg_${string}`;
+/** Names a work. */
 export type WorkId = `wrk_${string}`;
+/** Names a run. */
 export type RunId = `run_${string}`;
 export type WaitId = `wait_${string}`;
+/** Names a transfer. */
 export type TransferId = `xfr_${string}`;
 export type HandoffId = `hnd_${string}`;
+/** Names an artifact: what was too large for a message. */
 export type ArtifactId = `art_${string}`;
+/** Names a question or an approval. */
 export type RequestId = `req_${string}`;
 export type CommandId = `cmd_${string}`;
 export type EventId = `evt_${string}`;

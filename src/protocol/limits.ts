@@ -70,8 +70,11 @@ export const limitsSchema = z.strictObject({
   pollMs: size.default(100).describe("how often an owner looks for mail and commands of other processes"),
 });
 
+/** Every limit with its value; the table of the README. */
 export type Limits = z.output<typeof limitsSchema>;
+/** Limits, of which any may be left out. */
 export type LimitsInput = z.input<typeof limitsSchema>;
+/** The limits that hold where none are given; the table of the README. */
 export const DEFAULT_LIMITS: Limits = limitsSchema.parse({});
 
 /** Budgets of a subtree: the agent that carries them and everything below it (BUD-1). */
@@ -85,4 +88,5 @@ export const budgetsSchema = z.strictObject({
   running: z.number().int().min(0).nullable().optional(),
   spawnsPerMinute: z.number().int().min(0).nullable().optional(),
 });
+/** Budgets of an agent and everything below it; null is unlimited. */
 export type Budgets = z.output<typeof budgetsSchema>;

@@ -68,6 +68,7 @@ export interface MailDraft {
   readonly createdAt: number;
 }
 
+/** A message as it is stored. */
 export interface MailRecord extends MailDraft {
   /** Gapless per recipient, equal to commit order (MBX-2). */
   readonly seq: number;

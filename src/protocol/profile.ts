@@ -4,6 +4,7 @@
  */
 import type { Wake } from "./work.ts";
 
+/** The profiles that a tree can have. */
 export type ProfileName = "default" | "codex";
 
 export interface Profile {

@@ -18,7 +18,7 @@ export type RunStatus =
   | "cancelled"
   | "rolled_back";
 
-export type RunReason = WorkEnding | "not_accepted" | "not_delivered" | "provider_refused" | "closed";
+export type RunReason = WorkEnding | "not_accepted" | "closed";
 
 /** Why the run was started: every trigger-turn mail that was pending (MBX-14). */
 export interface RunCause {
@@ -26,6 +26,7 @@ export interface RunCause {
   readonly workId: WorkId | null;
 }
 
+/** A run as it is stored. */
 export interface RunRecord {
   readonly id: RunId;
   readonly treeId: TreeId;

@@ -88,6 +88,7 @@ export type ContextTopic =
   | "handoff"
   | "snapshot";
 
+/** An item of the history of an agent. */
 export type TranscriptItem = ItemBody & {
   /** 0, 1, 2 … per thread. */
   readonly index: number;

@@ -71,6 +71,7 @@ export const STALENESS_SIGNALS = [
 ] as const;
 export type StalenessSignal = (typeof STALENESS_SIGNALS)[number];
 
+/** Why and from where context has moved. */
 export interface TransferRecord {
   readonly id: TransferId;
   /** The tree of its target. */

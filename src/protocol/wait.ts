@@ -3,6 +3,7 @@ import type { RequestId, RunId, ThreadId, TreeId, WaitId, WorkId } from "./ids.t
 
 export type WaitEnd = "settled" | "activity" | "new_input" | "timed_out" | "aborted" | "cycle";
 
+/** An open or ended wait of a run. */
 export interface WaitRecord {
   readonly id: WaitId;
   readonly treeId: TreeId;

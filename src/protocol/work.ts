@@ -20,6 +20,7 @@ export const WORK_ENDINGS = [
   "empty_result",
   "runtime_lost",
 ] as const;
+/** How a work can end; none but `completed` is success. */
 export type WorkEnding = (typeof WORK_ENDINGS)[number];
 
 /** `always`: starts a run. `settled_only`: waits for the live run to settle, then starts one. `never`: queue-only (WAI-1). */
@@ -35,6 +36,7 @@ export type ReplyTo = {
   readonly path: AgentPath;
 } | null;
 
+/** How a work ended. */
 export interface WorkOutcome {
   readonly ending: WorkEnding;
   /**
@@ -55,6 +57,7 @@ export interface WorkOutcome {
   readonly endedAt: number;
 }
 
+/** A work as it is stored. */
 export interface WorkRecord {
   readonly id: WorkId;
   readonly treeId: TreeId;

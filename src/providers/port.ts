@@ -30,6 +30,7 @@ import type { Boundary, ThreadCapabilities } from "../protocol/provider-capabili
 import type { NativeRef } from "../protocol/provider-thread.ts";
 import type { ToolSpec } from "../protocol/tool.ts";
 
+/** What a provider can do; the runtime asks for these and never for names. */
 export interface ProviderCapabilities {
   /** Its transcript is ours: recovery is exact and an open wait can be parked (REC-5, RES-2). */
   readonly exact: boolean;
@@ -38,6 +39,7 @@ export interface ProviderCapabilities {
   readonly approvals: boolean;
 }
 
+/** What is known of a model. */
 export interface ModelInfo {
   /** Tokens of the context window, or null when unknown (128,000 is then assumed). */
   readonly contextWindow: number | null;
@@ -50,6 +52,7 @@ export interface ModelInfo {
   readonly modeHint?: string | null;
 }
 
+/** Requests of one loaded agent, one at a time. */
 export interface ProviderSession {
   step(request: StepRequest, signal: AbortSignal): AsyncIterable<StepEvent>;
   close(): Promise<void>;

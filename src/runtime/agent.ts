@@ -7,6 +7,7 @@ import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
+import { check } from "../platform/check.ts";
 import { activeSpanReference } from "../platform/telemetry.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { HostUsage } from "../control/host.ts";
@@ -17,44 +18,66 @@ import type { SpawnInput } from "../control/spawn.ts";
 import { type Explanation, why } from "../control/why.ts";
 import { type HostTool, type HostToolOptions, hostTools } from "../tools/host-tools.ts";
 import { injectMail, type MailInjection } from "../tools/bindings/inject-mail.ts";
+import type { Page } from "../store/port.ts";
+import { AGENT, spawnParts } from "./arguments.ts";
 import { Work } from "./work.ts";
 
 const USER = { kind: "user", name: "library" } as const;
 
-export interface SendOptions {
+/** A command that may be sent again. */
+export interface Keyed {
+  /** Idempotency key (SPN-6): same key and arguments, same receipt and no second effect. */
+  readonly key?: string;
+}
+
+/** How input of the user is taken. */
+export interface SendOptions extends Keyed {
   /** A busy agent: joins its run at the next step boundary (default), waits for the next run, or is refused. */
   readonly onBusy?: OnBusy;
-  readonly key?: string;
   readonly outputSchema?: SpawnInput["outputSchema"];
-  readonly acceptance?: string;
+  readonly acceptance?: SpawnInput["acceptance"];
   readonly model?: string;
   readonly effort?: string;
   readonly signal?: AbortSignal;
 }
 
-export interface SpawnOptions extends Partial<Omit<SpawnInput, "taskName" | "message" | "asked" | "parent">> {
-  readonly model?: string;
-  readonly effort?: string;
-  readonly role?: string;
-  readonly provider?: string;
-  readonly tools?: readonly string[];
-  readonly effects?: NonNullable<SpawnInput["asked"]["effects"]>;
-  readonly budgets?: NonNullable<SpawnInput["asked"]["budgets"]>;
-  readonly workspace?: string;
-  readonly instructions?: string;
-  readonly onLostRun?: "notify" | "retry";
-  readonly key?: string;
+/** How the first task of a child is asked for. */
+export type SpawnRequest = Omit<SpawnInput, "taskName" | "message" | "asked" | "parent" | "trace">;
+
+/**
+ * What a child is like and how its first task is asked for; what is left out comes from roles, defaults and the
+ * parent.
+ */
+export type SpawnOptions = SpawnInput["asked"] & SpawnRequest & Keyed;
+
+/** How a close treats what is going on. */
+export interface CloseOptions extends Keyed {
+  /** Refuses with `THREAD_BUSY` while something is going on. */
+  readonly politely?: boolean;
 }
 
+/** Which page of rows; the first hundred unless given. */
+export interface PageOptions {
+  /** The `next` of the page before. */
+  readonly after?: string | null;
+  readonly limit?: number;
+}
+
+/**
+ * An agent as a program holds it: `tree.root`, or from `tree.agent` and `agent.spawn`. Who asks through it is the
+ * user.
+ */
 export class Agent {
   readonly threadId: ThreadId;
   readonly path: AgentPath;
   readonly #control: AgentControl;
+  readonly #hostDriven: boolean;
 
-  constructor(control: AgentControl, threadId: ThreadId, path: AgentPath) {
+  constructor(control: AgentControl, agent: Pick<AgentRecord, "threadId" | "path" | "hostDriven">) {
     this.#control = control;
-    this.threadId = threadId;
-    this.path = path;
+    this.threadId = agent.threadId;
+    this.path = agent.path;
+    this.#hostDriven = agent.hostDriven;
   }
 
   /**
@@ -62,6 +85,7 @@ export class Agent {
    * @throws RejectedError `THREAD_BUSY`, `AGENT_CLOSED`, `MAILBOX_FULL`, `BUDGET_EXHAUSTED`, `LIMIT_REACHED`, `QUEUE_FULL`.
    */
   async send(message: string, options: SendOptions = {}): Promise<Work> {
+    check("Agent.send", AGENT.send, { message, options });
     options.signal?.throwIfAborted();
     const { onBusy = "steer", key, signal: _signal, ...rest } = options;
     const input = { message, onBusy, trace: activeSpanReference(), ...rest };
@@ -69,60 +93,36 @@ export class Agent {
     return new Work(this.#control, work.id);
   }
 
-  /** A message that starts no run: it is read with the agent's next one. */
-  tell(message: string, options: { readonly key?: string } = {}): Promise<MailReceipt> {
+  /**
+   * A message that starts no run: it is read with the agent's next one.
+   * @throws RejectedError `AGENT_CLOSED`, `MAILBOX_FULL`.
+   */
+  async tell(message: string, options: Keyed = {}): Promise<MailReceipt> {
+    check("Agent.tell", AGENT.tell, { message, options });
     return this.#control.send(USER, this.threadId, message, options);
   }
 
-  /** Makes a child of this agent and gives it its first task. Inherits nothing of the history unless `forkTurns` says so. */
+  /**
+   * Makes a child of this agent and gives it its first task. Inherits nothing of the history unless `forkTurns` says so.
+   * @throws RejectedError `AGENT_EXISTS`, `AGENT_CLOSED`, `LIMIT_REACHED`, `AGENT_LIMIT_REACHED`, `QUEUE_FULL`,
+   * `BUDGET_EXHAUSTED`, `AUTHORITY_ESCALATION_DENIED`.
+   */
   async spawn(
     taskName: string,
     message: string,
     options: SpawnOptions = {},
   ): Promise<{ readonly agent: Agent; readonly work: Work }> {
-    const {
-      key,
-      model,
-      effort,
-      role,
-      provider,
-      tools,
-      effects,
-      budgets,
-      workspace,
-      instructions,
-      onLostRun,
-      ...rest
-    } = options;
-    const asked = Object.fromEntries(
-      Object.entries({
-        model,
-        effort,
-        role,
-        provider,
-        tools,
-        effects,
-        budgets,
-        workspace,
-        instructions,
-        onLostRun,
-      }).filter(([, value]) => value !== undefined),
-    );
+    check("Agent.spawn", AGENT.spawn, { taskName, message, options });
+    const { forkTurns = "none", ...request } = spawnParts.request.parse(options);
+    const asked = spawnParts.asked.parse(options) as SpawnInput["asked"];
+    const trace = activeSpanReference();
     const receipt = await this.#control.spawn(
       USER,
-      {
-        forkTurns: "none",
-        trace: activeSpanReference(),
-        ...rest,
-        parent: this.threadId,
-        taskName,
-        message,
-        asked,
-      },
-      { key },
+      { ...request, forkTurns, trace, parent: this.threadId, taskName, message, asked },
+      { key: options.key },
     );
     return {
-      agent: new Agent(this.#control, receipt.threadId, receipt.path),
+      agent: new Agent(this.#control, { ...receipt, hostDriven: false }),
       work: new Work(this.#control, receipt.workId),
     };
   }
@@ -137,9 +137,12 @@ export class Agent {
 
   /**
    * The tools of a host-driven root, for the loop of this program, which is its host from now on.
-   * @throws RejectedError `NOT_OWNER` while another host is connected (HDR-5).
+   * @throws RejectedError `INVALID_ARGUMENT` for an agent whose runs are ours; `NOT_OWNER` while another host is connected
+   * (HDR-5).
    */
   tools(options: HostToolOptions = {}): readonly HostTool[] {
+    check("Agent.tools", AGENT.tools, options);
+    this.#requireHostDriven("its tools are in its runs by themselves");
     this.#control.hosts.connect("this program");
     return hostTools(this.#control, this.threadId, options);
   }
@@ -147,62 +150,77 @@ export class Agent {
   /**
    * Puts unread mail of a host-driven root into the messages of a loop that lets others do so: give `prepareStep` and
    * `onStepEnd` to the AI SDK's `generateText` or `streamText`. One for each loop under way.
-   * @throws RejectedError `INVALID_ARGUMENT` for an agent whose runs are ours: its mail comes into them by itself.
+   * @throws RejectedError `INVALID_ARGUMENT` for an agent whose runs are ours.
    */
   async injectMail(): Promise<MailInjection> {
-    if (!(await this.record()).hostDriven) {
-      throw new RejectedError(
-        "INVALID_ARGUMENT",
-        `${this.path} is not host-driven; its mail comes into its runs by itself.`,
-        { path: this.path },
-      );
-    }
+    this.#requireHostDriven("its mail comes into its runs by itself");
     return injectMail(this.#control, this.threadId);
   }
 
-  interrupt(options: InterruptInput & { readonly key?: string } = {}): Promise<readonly Touched[]> {
+  #requireHostDriven(instead: string): void {
+    if (this.#hostDriven) return;
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `${this.path} is not host-driven; ${instead}. A root is with \`openTree({ hostDriven: true })\`.`,
+      { path: this.path },
+    );
+  }
+
+  /**
+   * Stops its run, alone or with everything below it; it keeps its history and its mail.
+   * @throws RejectedError `COMMAND_ID_CONFLICT`.
+   */
+  async interrupt(options: InterruptInput & Keyed = {}): Promise<readonly Touched[]> {
+    check("Agent.interrupt", AGENT.interrupt, options);
     const { key, ...input } = options;
     return this.#control.interrupt(USER, this.threadId, input, { key });
   }
 
-  /** Closes this agent and all below it. `politely` refuses with `THREAD_BUSY` while something is going on. */
-  close(options: { readonly politely?: boolean; readonly key?: string } = {}): Promise<readonly AgentPath[]> {
+  /** Closes this agent and all below it. @throws RejectedError `THREAD_BUSY`. */
+  async close(options: CloseOptions = {}): Promise<readonly AgentPath[]> {
+    check("Agent.close", AGENT.close, options);
     return this.#control.close(this.threadId, options);
   }
 
+  /** The agent as lists show it. */
   summary(): Promise<AgentSummary> {
     return this.#control.read((view) => summarise(view, view.agent(this.threadId)!, this.#control));
   }
 
+  /** What it is doing. */
   async status(): Promise<AgentStatus> {
     return (await this.summary()).status;
   }
 
+  /** The agent as it is stored. */
   async record(): Promise<AgentRecord> {
     return (await this.#control.read((view) => view.agent(this.threadId)))!;
   }
 
-  /** Usage of this agent and all below it (BUD-4). */
+  /** Usage of this agent and all below it (BUD-4). With figures: what the host of a host-driven root has used, counted first (HDR-5). */
   async usage(used?: HostUsage): Promise<Usage> {
+    check("Agent.usage", AGENT.usage, used);
     if (used !== undefined) await this.#control.reportUsage(this.threadId, used);
     return this.#control.read((view) => view.usageUnder(this.#control.tree.treeId, this.path));
   }
 
-  transcript(from = 0, limit = 1000): Promise<readonly TranscriptItem[]> {
+  /** Its history from an item on. */
+  async transcript(from = 0, limit = 1000): Promise<readonly TranscriptItem[]> {
+    check("Agent.transcript", AGENT.transcript, { from, limit });
     return this.#control.read((view) => view.items(this.threadId, from, limit));
   }
 
-  mail(
-    page: { readonly after?: string | null; readonly limit?: number } = {},
-  ): Promise<{ readonly rows: readonly MailRecord[]; readonly next: string | null }> {
+  /** Its mail, oldest first, paged. */
+  async mail(page: PageOptions = {}): Promise<Page<MailRecord>> {
+    check("Agent.mail", AGENT.page, page);
     return this.#control.read((view) =>
       view.mailOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }),
     );
   }
 
-  runs(
-    page: { readonly after?: string | null; readonly limit?: number } = {},
-  ): Promise<{ readonly rows: readonly RunRecord[]; readonly next: string | null }> {
+  /** Its runs, oldest first, paged. */
+  async runs(page: PageOptions = {}): Promise<Page<RunRecord>> {
+    check("Agent.runs", AGENT.page, page);
     return this.#control.read((view) =>
       view.runsOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }),
     );
@@ -224,11 +242,12 @@ export class Agent {
   }
 
   /** Raises, or with null lifts, a budget of this agent and all below it (BUD-2). */
-  raiseBudget(
+  async raiseBudget(
     budget: "tokens" | "money" | "wallClock",
     limit: number | null,
-    options: { readonly key?: string } = {},
+    options: Keyed = {},
   ): Promise<void> {
+    check("Agent.raiseBudget", AGENT.raiseBudget, { budget, limit, options });
     return this.#control.raiseBudget(this.threadId, budget, limit, options);
   }
 }

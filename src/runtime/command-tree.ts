@@ -16,6 +16,7 @@ import { DEFAULT_LINEAGE_LIMITS } from "../protocol/lineage-limits.ts";
 import { PROFILES } from "../protocol/profile.ts";
 import { applyCommand, refuseCommand } from "../control/inbox.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
+import { check } from "../platform/check.ts";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
@@ -23,8 +24,10 @@ import { createIds, type Ids, systemRandom } from "../platform/ids.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { createRedactor } from "../platform/redact.ts";
 import type { ProcessIdentity, Store, StoreView } from "../store/port.ts";
+import { RUNTIME } from "./arguments.ts";
 import { liveOwner } from "./tree-reader.ts";
 
+/** What `commandTree` takes beside the command. */
 export interface CommandOptions {
   readonly clock?: Clock;
   /** How long the owner's answer is waited for; 10 s by default. */
@@ -39,6 +42,7 @@ export interface CommandOptions {
   readonly provenDead?: (owner: ProcessIdentity) => boolean;
 }
 
+/** What has become of a command. */
 export interface CommandReceipt {
   /**
    * `owner`: a live owner has applied it. `here`: nobody owns the tree, so nothing runs on it yet. `nobody`: it waits for an
@@ -54,7 +58,8 @@ const ANSWER_MS = 10_000;
 const CLAIM_MS = 5_000;
 
 /**
- * Carries out one command.
+ * Carries out one command on a tree, whichever process owns it: `interrupt`, `close`, `followup`, `send`, `answer` or
+ * `raise_budget`.
  * @throws the refusal of the command; RejectedError `NOT_OWNER` when the owner gives no answer in time: the command stays in
  * its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another command.
  */
@@ -65,6 +70,7 @@ export async function commandTree(
   args: JsonObject,
   options: CommandOptions = {},
 ): Promise<CommandReceipt> {
+  check("commandTree", RUNTIME.commandTree, { store, treeId, verb, args, options });
   const { clock = systemClock, timeoutMs = ANSWER_MS, signal } = options;
   const isDead = options.provenDead ?? provenDead;
   const ids = createIds(systemRandom);

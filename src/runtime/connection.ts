@@ -11,15 +11,19 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { HostUsage } from "../control/host.ts";
+import { check } from "../platform/check.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Store, StoreView } from "../store/port.ts";
 import { agentTools, type HostTool, type HostToolOptions } from "../tools/host-tools.ts";
+import { CONNECTION } from "./arguments.ts";
 
+/** What `actAs` takes beside the token. */
 export interface ConnectOptions {
   /** Names the host of a host-driven root; its further connections give the same name. Default: a host of its own. */
   readonly host?: string;
 }
 
+/** A caller from outside that acts as one agent, from `runtime.actAs`. */
 export class Connection implements Disposable {
   readonly threadId: ThreadId;
   readonly path: AgentPath;
@@ -40,11 +44,13 @@ export class Connection implements Disposable {
 
   /** The tools of this agent, in the form that every binding takes. */
   tools(options: HostToolOptions = {}): readonly HostTool[] {
+    check("Connection.tools", CONNECTION.tools, options);
     return agentTools(this.#control, this.#agent, { ...options, authorise: () => this.#authorise() });
   }
 
   /** What the host's own loop has used; budgets count it, and figures without it are marked partial (HDR-5). */
   async usage(used: HostUsage): Promise<void> {
+    check("Connection.usage", CONNECTION.usage, used);
     await this.#authorise();
     await this.#control.reportUsage(this.threadId, used);
   }
@@ -54,6 +60,7 @@ export class Connection implements Disposable {
     await this.#control.read((view) => requireToken(view, this.#token));
   }
 
+  /** Ends the connection; what was asked for goes on. */
   close(): void {
     this.#open = false;
     this.#seat?.[Symbol.dispose]();

@@ -14,11 +14,12 @@ import { Admission } from "../execution/admission.ts";
 import { BackOff } from "../execution/back-off.ts";
 import { PermitPool } from "../execution/permits.ts";
 import { InterruptedError, RejectedError } from "../protocol/errors.ts";
-import { isThreadId, type ThreadId, type TreeId } from "../protocol/ids.ts";
+import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { deterministic } from "../lineage/handoff/summarise.ts";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
+import { check } from "../platform/check.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createIds, systemRandom } from "../platform/ids.ts";
 import { guardedLogger, silentLogger } from "../platform/logger.ts";
@@ -32,6 +33,7 @@ import { Residency } from "../residency/slots.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import type { Lease, Store } from "../store/port.ts";
 import { createToolHost } from "../tools/host.ts";
+import { RUNTIME } from "./arguments.ts";
 import { configResolver, type ConfigSources, providerFacts, rootConfig } from "./configs.ts";
 import {
   checkRuntimeOptions,
@@ -45,6 +47,7 @@ import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { createTree } from "./new-tree.ts";
 import { TreeHandle } from "./tree-handle.ts";
 
+/** Owns trees of one store until it is closed. From `createRuntime`. */
 export interface Runtime extends AsyncDisposable {
   readonly store: Store;
   /**
@@ -61,6 +64,11 @@ export interface Runtime extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/**
+ * Makes a runtime: it owns trees of one store, and everything beneath is built here. Nothing is read or written
+ * yet.
+ * @throws RejectedError `INVALID_ARGUMENT`.
+ */
 export async function createRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
   checkRuntimeOptions(options);
   return new OwnRuntime(options);
@@ -115,6 +123,7 @@ class OwnRuntime implements Runtime {
       redact,
       summariser: options.summariser === undefined ? deterministic : options.summariser,
       lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
+      secrets: options.secrets ?? [],
       prices: options.prices ?? {},
       inspect: options.inspect,
       toolHost: createToolHost({
@@ -153,7 +162,7 @@ class OwnRuntime implements Runtime {
     if (this.#closed)
       throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
     checkTreeOptions(options);
-    const treeId = options.id === undefined ? this.#shared.ids.mint("thread") : requireTreeId(options.id);
+    const treeId = (options.id as TreeId | undefined) ?? this.#shared.ids.mint("thread");
     const opening = this.#opening.get(treeId);
     if (opening !== undefined) return opening;
     const known = this.#trees.get(treeId);
@@ -194,6 +203,7 @@ class OwnRuntime implements Runtime {
   }
 
   async actAs(token: string, options: ConnectOptions = {}): Promise<Connection> {
+    check("Runtime.actAs", RUNTIME.actAs, { token, options });
     const agent = await agentOfToken(this.store, token);
     const control = this.#control(agent.treeId);
     const seat = agent.hostDriven ? control.hosts.connect(options.host) : null;
@@ -212,7 +222,10 @@ class OwnRuntime implements Runtime {
   }
 
   async #adopt(treeId: TreeId, lease: Lease, options: TreeOptions): Promise<TreeHandle> {
-    const record = (await this.store.read((view) => view.tree(treeId)))!;
+    const { record, root } = await this.store.read((view) => ({
+      record: view.tree(treeId)!,
+      root: view.agent(treeId)!,
+    }));
     const base = PROFILES[record.profile];
     const profile: Profile = {
       ...base,
@@ -234,10 +247,8 @@ class OwnRuntime implements Runtime {
       lane: this.#admission.lane(treeId, permits, () => this.#trees.get(treeId)?.tree.sessions.keys() ?? []),
     });
     tree.reactions = createReactions(this.#pump);
-    const handle = new TreeHandle(tree, new AgentControl(tree, this.#pump, options.onHostGone), {
-      closeTree: () => this.#giveBack(treeId),
-      toolHost: this.#shared.toolHost,
-    });
+    const control = new AgentControl(tree, this.#pump, options.onHostGone);
+    const handle = new TreeHandle(tree, control, root, () => this.#giveBack(treeId));
     this.#trees.set(treeId, { tree, handle });
     try {
       await sweepProcesses(tree);
@@ -331,12 +342,3 @@ const NOT_LOADED = {
   nativeForkIntentOpen: false,
   pinPendingMail: false,
 } as const;
-
-function requireTreeId(id: string): TreeId {
-  if (isThreadId(id)) return id;
-  throw new RejectedError(
-    "INVALID_ARGUMENT",
-    `\`${id}\` is not the id of a tree; it is its root's thread id, such as thread_….`,
-    { argument: "id", value: id },
-  );
-}

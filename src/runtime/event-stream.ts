@@ -5,13 +5,16 @@
 import type { ProgressEvent, RuntimeEvent } from "../protocol/events.ts";
 import type { Tree } from "../control/tree.ts";
 
+/** What a stream tells: events of the log, and progress where it is asked for. */
 export type StreamEvent = RuntimeEvent | ProgressEvent;
+/** Events, to be read with `for await`. */
 export type EventStream = AsyncIterable<StreamEvent>;
 
 /** Events kept for a reader; above it they are read from the store again. */
 const BUFFER = 1000;
 const PAGE = 500;
 
+/** Which events a stream tells, and until when. */
 export interface EventOptions {
   /** Cursor: the `seq` of the last event that is known. Default: what is committed from this call on. */
   readonly after?: number;

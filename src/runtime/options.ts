@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { EFFECTS, type Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
+import { isThreadId } from "../protocol/ids.ts";
 import {
   type Budgets,
   budgetsSchema,
@@ -13,6 +14,7 @@ import { type LineageLimitsInput, lineageLimitsSchema } from "../protocol/lineag
 import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { ProfileName } from "../protocol/profile.ts";
 import { CONTINUITIES, type Continuity } from "../protocol/thread.ts";
+import { check, clockSchema, functionOf, optionsOf, type Shape, withMethods } from "../platform/check.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
@@ -26,6 +28,7 @@ import type { Inspect } from "../session/lifecycle.ts";
 import type { Store } from "../store/port.ts";
 import type { OwnTool } from "../tools/define-tool.ts";
 
+/** What `createRuntime` takes; everything may be left out. */
 export interface RuntimeOptions {
   /** Default: a store in memory, gone with the process. */
   readonly store?: Store;
@@ -54,7 +57,7 @@ export interface RuntimeOptions {
   readonly tracer?: Tracer;
   readonly clock?: Clock;
   readonly random?: Random;
-  /** Watches the lifecycle of loaded sessions through xstate's inspector. */
+  /** Watches the lifecycle of loaded sessions as xstate's inspectors do. */
   readonly inspect?: Inspect;
   /** Who this process is to others that share the store. */
   readonly identity?: Identity;
@@ -62,6 +65,10 @@ export interface RuntimeOptions {
   readonly provenDead?: (owner: Identity) => boolean;
 }
 
+/**
+ * What `openTree` takes: a new tree is made of it; of an existing one, `id`, `onHostGone` and
+ * `wakeOnAgentMessages`.
+ */
 export interface TreeOptions {
   /** An existing tree, by the id of its root's thread; left out, a new tree is made. */
   readonly id?: string;
@@ -106,8 +113,37 @@ const OF_THE_RUNTIME = {
 } as const;
 
 const name = z.string().min(1);
-const treeSchema = z.strictObject({
-  id: z.string().optional(),
+const profile = z.enum(["default", "codex"]);
+const onLostRun = z.enum(["notify", "retry"]);
+
+export const storeSchema = withMethods<Store>(
+  "is no store; give what `await openSqliteStore(…)` or `createMemoryStore()` returns",
+  "claim",
+  "commit",
+  "read",
+);
+
+/** What can be chosen for an agent, by a spawn or for all of them. */
+export const choiceShape: Shape<AgentChoice> = {
+  provider: name.nullable().optional(),
+  model: name.nullable().optional(),
+  effort: name.nullable().optional(),
+  instructions: z.string().nullable().optional(),
+  tools: z.array(name).nullable().optional(),
+  effects: z.array(z.enum(EFFECTS)).nullable().optional(),
+  workspace: name.nullable().optional(),
+  budgets: budgetsSchema.optional(),
+  maxOutputTokens: z.number().int().min(1).nullable().optional(),
+  modeHint: z.string().nullable().optional(),
+  onLostRun: onLostRun.optional(),
+  pinPendingMail: z.boolean().optional(),
+};
+
+const treeSchema = optionsOf<TreeOptions>({
+  id: z
+    .string()
+    .refine(isThreadId, "is not the id of a tree; it is its root's thread id, such as thread_…")
+    .optional(),
   title: z.string().min(1).max(200).optional(),
   provider: name.optional(),
   model: name.optional(),
@@ -119,10 +155,10 @@ const treeSchema = z.strictObject({
   workspace: name.optional(),
   budgets: budgetsSchema.optional(),
   limits: limitsSchema.omit(OF_THE_RUNTIME).partial().optional(),
-  profile: z.enum(["default", "codex"]).optional(),
+  profile: profile.optional(),
   hostDriven: z.boolean().optional(),
   onHostGone: z.enum(["keep", "interrupt"]).optional(),
-  onLostRun: z.enum(["notify", "retry"]).optional(),
+  onLostRun: onLostRun.optional(),
   pinPendingMail: z.boolean().optional(),
   maxOutputTokens: z.number().int().min(1).optional(),
   modeHint: z.string().optional(),
@@ -135,7 +171,7 @@ const OF_A_REOPENED_TREE: readonly (keyof TreeOptions)[] = ["id", "wakeOnAgentMe
 
 /** @throws RejectedError `INVALID_ARGUMENT` that names every fault. */
 export function checkTreeOptions(options: TreeOptions): void {
-  check("openTree", treeSchema, options);
+  check("Runtime.openTree", treeSchema, options);
   if (options.id === undefined) return;
   const made = Object.keys(options).filter((key) => !OF_A_REOPENED_TREE.includes(key as keyof TreeOptions));
   if (made.length === 0) return;
@@ -166,84 +202,77 @@ export function requireLeaseBounds({ leaseRenewMs, leaseGiveUpMs, leaseMs }: Lim
   );
 }
 
-const runtimeKeys = [
-  "store",
-  "providers",
-  "tools",
-  "roles",
-  "limits",
-  "lineage",
-  "summariser",
-  "prices",
-  "profile",
-  "subagents",
-  "secrets",
-  "logger",
-  "tracer",
-  "clock",
-  "random",
-  "inspect",
-  "identity",
-  "provenDead",
-];
+/** A promise that nobody awaited, a list in place of names, a model in place of an adapter: each is told what to give. */
+const runtimeSchema = optionsOf<RuntimeOptions>({
+  store: storeSchema.optional(),
+  providers: z
+    .record(
+      z.string(),
+      withMethods<ProviderAdapter>(
+        "is no adapter; make one with `createModelProvider` or `scripted`",
+        "models",
+        "openSession",
+      ),
+      "is no record; give adapters by name",
+    )
+    .optional(),
+  tools: z
+    .array(withMethods<OwnTool>("is no tool; make one with `defineTool`", "call"))
+    .refine(
+      (tools) => new Set(tools.map((tool) => tool.name)).size === tools.length,
+      "holds two tools of one name; names are unique",
+    )
+    .optional(),
+  roles: z
+    .custom<RoleSet>(
+      (value) => (value as Partial<RoleSet> | null)?.roles instanceof Map,
+      "is no set of roles; give what `loadRoles` returns",
+    )
+    .optional(),
+  limits: limitsSchema.partial().optional(),
+  lineage: lineageLimitsSchema.partial().optional(),
+  summariser: withMethods<Summariser>("is no summariser", "summarise").nullable().optional(),
+  prices: z
+    .record(
+      z.string(),
+      optionsOf<Prices[string]>({
+        input: z.number().min(0),
+        cachedInput: z.number().min(0),
+        output: z.number().min(0),
+      }),
+    )
+    .optional(),
+  profile: profile.optional(),
+  subagents: optionsOf<AgentChoice>(choiceShape).optional(),
+  secrets: z.array(z.string()).optional(),
+  logger: withMethods<Logger>(
+    "is no logger; give `stderrLogger(…)` or one of pino's shape",
+    "debug",
+    "info",
+    "warn",
+    "error",
+    "child",
+  ).optional(),
+  tracer: withMethods<Tracer>("is no tracer of OpenTelemetry", "startSpan").optional(),
+  clock: clockSchema.optional(),
+  random: withMethods<Random>("is no source of randomness", "bytes", "fraction").optional(),
+  inspect: z
+    .custom<Inspect>(
+      (value) =>
+        typeof value === "function" ||
+        typeof (value as { readonly next?: unknown } | null)?.next === "function",
+      "is no inspector; give a function, or an object with `next`",
+    )
+    .optional(),
+  identity: optionsOf<Identity>({
+    host: z.string(),
+    bootId: z.string(),
+    pid: z.number().int(),
+    startedAt: z.string(),
+  }).optional(),
+  provenDead: functionOf<NonNullable<RuntimeOptions["provenDead"]>>("is no function").optional(),
+});
 
 export function checkRuntimeOptions(options: RuntimeOptions): void {
-  const unknown = Object.keys(options).filter((key) => !runtimeKeys.includes(key));
-  if (unknown.length > 0) {
-    throw new RejectedError(
-      "INVALID_ARGUMENT",
-      `createRuntime has no option ${unknown.join(", ")}; it takes ${runtimeKeys.join(", ")}.`,
-      { unknown },
-    );
-  }
-  if (options.limits !== undefined) check("createRuntime.limits", limitsSchema.partial(), options.limits);
-  if (options.lineage !== undefined)
-    check("createRuntime.lineage", lineageLimitsSchema.partial(), options.lineage);
-  if (options.profile !== undefined)
-    check("createRuntime.profile", z.enum(["default", "codex"]), options.profile);
-  requireParts(options);
-  const names = (options.tools ?? []).map((tool) => tool.name);
-  const twice = names.find((one, index) => names.indexOf(one) !== index);
-  if (twice !== undefined) {
-    throw new RejectedError("INVALID_ARGUMENT", `two tools are named \`${twice}\`; names are unique.`, {
-      argument: "tools",
-      value: twice,
-    });
-  }
-}
-
-/** What would fail later and far away: a promise that nobody awaited, a list in place of names, a model in place of an adapter. */
-function requireParts({ store, providers = {}, tools = [] }: RuntimeOptions): void {
-  const faults: string[] = [];
-  if (store !== undefined && typeof (store as Partial<Store>).claim !== "function")
-    faults.push("store is no store; give what `await openSqliteStore(…)` or `createMemoryStore()` returns");
-  if (Array.isArray(providers)) faults.push("providers is a list; give adapters by name");
-  else {
-    for (const [name, adapter] of Object.entries(providers)) {
-      if (typeof (adapter as Partial<ProviderAdapter>).models === "function") continue;
-      faults.push(`providers.${name} is no adapter; make one with \`createModelProvider\` or \`scripted\``);
-    }
-  }
-  for (const [index, tool] of tools.entries()) {
-    if (typeof (tool as Partial<OwnTool>).call === "function") continue;
-    faults.push(`tools[${index}] is no tool; make one with \`defineTool\``);
-  }
-  if (faults.length === 0) return;
-  throw new RejectedError(
-    "INVALID_ARGUMENT",
-    `the options of createRuntime are wrong: ${faults.join("; ")}.`,
-    {
-      what: "createRuntime",
-    },
-  );
-}
-
-function check(what: string, schema: z.ZodType, value: unknown): void {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return;
-  throw new RejectedError(
-    "INVALID_ARGUMENT",
-    `the options of ${what} are wrong: ${z.prettifyError(parsed.error).replaceAll("\n", "; ")}.`,
-    { what },
-  );
+  check("createRuntime", runtimeSchema, options);
 }

@@ -4,7 +4,6 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
 import type { MailId, RequestId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
-import type { ToolHost } from "../protocol/tool.ts";
 import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
@@ -17,32 +16,32 @@ import {
   snapshotOf,
   type TreeSnapshot,
 } from "../control/listing.ts";
+import { check } from "../platform/check.ts";
 import { resolveTarget } from "../control/resolve-target.ts";
 import type { Tree } from "../control/tree.ts";
-import { Agent } from "./agent.ts";
+import type { Page } from "../store/port.ts";
+import { Agent, type Keyed, type PageOptions } from "./agent.ts";
+import { TREE } from "./arguments.ts";
 import { followEvents, type EventOptions, type EventStream } from "./event-stream.ts";
 import { Work } from "./work.ts";
 
-export interface TreeParts {
-  readonly closeTree: () => Promise<void>;
-  readonly toolHost: ToolHost;
-}
-
+/** A tree that this process owns, from `runtime.openTree`. */
 export class TreeHandle implements AsyncDisposable {
+  /** The id of the root's thread. */
   readonly id: TreeId;
   /** The root agent, `/root`. */
   readonly root: Agent;
   /** The verbs beneath the handles, for hosts that build tools of their own. */
   readonly control: AgentControl;
   readonly #tree: Tree;
-  readonly #parts: TreeParts;
+  readonly #giveBack: () => Promise<void>;
 
-  constructor(tree: Tree, control: AgentControl, parts: TreeParts) {
+  constructor(tree: Tree, control: AgentControl, root: AgentRecord, giveBack: () => Promise<void>) {
     this.id = tree.treeId;
     this.control = control;
     this.#tree = tree;
-    this.#parts = parts;
-    this.root = new Agent(control, tree.treeId, ROOT_PATH);
+    this.#giveBack = giveBack;
+    this.root = new Agent(control, root);
   }
 
   /** Whether this process still owns the tree. */
@@ -55,32 +54,36 @@ export class TreeHandle implements AsyncDisposable {
    * @throws RejectedError `AGENT_NOT_FOUND`, `INVALID_ARGUMENT`.
    */
   async agent(reference: string): Promise<Agent> {
+    check("TreeHandle.agent", TREE.agent, reference);
     const found = await this.control.read((view) => resolveTarget(view, this.id, ROOT_PATH, reference));
-    return new Agent(this.control, found.threadId, found.path);
+    return new Agent(this.control, found);
   }
 
+  /** A work by its id; `record` and `outcome` refuse one that is not there. @throws RejectedError `INVALID_ARGUMENT`. */
   work(id: WorkId): Work {
+    check("TreeHandle.work", TREE.work, id);
     return new Work(this.control, id);
   }
 
   /** Agents with status, residency, last outcome, open works and unread mail, sorted by path and paged (LST-1). */
-  list(
+  async list(
     request: ListRequest = {},
   ): Promise<{ readonly agents: readonly AgentSummary[]; readonly next: string | null }> {
+    check("TreeHandle.list", TREE.list, request);
     return this.control.read((view) => listAgents(view, this.id, request, this.control));
   }
 
   /** Works of the tree, oldest first, paged. */
-  works(
-    page: { readonly after?: string | null; readonly limit?: number } = {},
-  ): Promise<{ readonly rows: readonly WorkRecord[]; readonly next: string | null }> {
+  async works(page: PageOptions = {}): Promise<Page<WorkRecord>> {
+    check("TreeHandle.works", TREE.page, page);
     return this.control.read((view) =>
       view.works(this.id, { after: page.after ?? null, limit: page.limit ?? 100 }),
     );
   }
 
   /** What has become of a message, for whoever holds its receipt (MBX-7). Null for an id that is not in this tree. */
-  receipt(id: MailId): Promise<MailReceipt | null> {
+  async receipt(id: MailId): Promise<MailReceipt | null> {
+    check("TreeHandle.receipt", TREE.receipt, id);
     return this.control.read((view) => {
       const mail = view.mail(id);
       if (mail === undefined || mail.treeId !== this.id) return null;
@@ -90,7 +93,10 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** Results for which there was no living agent any more: the tree's inbox, which outlives the root (WRK-6). */
-  inbox(page: { readonly after?: number; readonly limit?: number } = {}): Promise<readonly MailRecord[]> {
+  async inbox(
+    page: { readonly after?: number; readonly limit?: number } = {},
+  ): Promise<readonly MailRecord[]> {
+    check("TreeHandle.inbox", TREE.inbox, page);
     return this.control.read((view) =>
       view.agent(this.id)?.state === "open"
         ? []
@@ -115,11 +121,13 @@ export class TreeHandle implements AsyncDisposable {
 
   /** Events after a cursor (default: from this call on), then as they are committed. Ends with the tree, or the signal (OBS-1). */
   events(options: EventOptions = {}): EventStream {
+    check("TreeHandle.events", TREE.events, options);
     return followEvents(this.#tree, options);
   }
 
   /** Events that are committed already, oldest first. */
-  log(after = 0, limit = 500): Promise<readonly RuntimeEvent[]> {
+  async log(after = 0, limit = 500): Promise<readonly RuntimeEvent[]> {
+    check("TreeHandle.log", TREE.log, { after, limit });
     return this.control.read((view) => view.events(this.id, after, limit));
   }
 
@@ -128,6 +136,7 @@ export class TreeHandle implements AsyncDisposable {
    * agent that lacks its provider or a tool does not (`why` names it), so give a signal where that may happen.
    */
   async idle(signal?: AbortSignal): Promise<void> {
+    check("TreeHandle.idle", TREE.idle, signal);
     await this.#tree.watchers.until(async () => {
       // Asked after each commit: while somebody waits to run the store need not be.
       if (this.#tree.lane.size > 0) return undefined;
@@ -151,18 +160,20 @@ export class TreeHandle implements AsyncDisposable {
     );
   }
 
-  /** Answers a question or an approval of an agent. */
-  answer(request: RequestId, answer: string, options: { readonly key?: string } = {}): Promise<void> {
+  /** Answers a question or an approval of an agent. @throws RejectedError `REQUEST_NOT_RESUMABLE`. */
+  async answer(request: RequestId, answer: string, options: Keyed = {}): Promise<void> {
+    check("TreeHandle.answer", TREE.answer, { request, answer, options });
     return this.control.answer(request, answer, options);
   }
 
+  /** Every agent as it is stored, closed ones too. */
   records(): Promise<readonly AgentRecord[]> {
     return this.control.read((view) => view.agents(this.id, ROOT_PATH, { limit: 10_000, closed: true }).rows);
   }
 
   /** Gives the tree back: what runs ends as after a crash, and the next owner recovers it. */
   async close(): Promise<void> {
-    await this.#parts.closeTree();
+    await this.#giveBack();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -61,7 +61,7 @@ export class TreeReader {
 
   /** @throws RejectedError `AGENT_NOT_FOUND`, `INVALID_ARGUMENT`. */
   agent(reference: string): Promise<AgentRecord> {
-    return this.#store.read((view) => resolveTarget(view, this.id, ROOT_PATH, reference));
+    return this.#store.read((view) => resolveTarget(view, this.id, ROOT_PATH, reference, "agent"));
   }
 
   agents(request: ListRequest = {}): Promise<{
@@ -105,7 +105,7 @@ export class TreeReader {
     reference: string,
   ): Promise<{ readonly owed: readonly OwedWork[]; readonly owes: readonly OwedWork[] }> {
     return this.#store.read((view) => {
-      const agent = resolveTarget(view, this.id, ROOT_PATH, reference);
+      const agent = resolveTarget(view, this.id, ROOT_PATH, reference, "agent");
       return { owed: owed(view, agent, NOT_LIVE), owes: owes(view, agent, NOT_LIVE) };
     });
   }
@@ -121,7 +121,7 @@ export class TreeReader {
   /** Why an agent does what it does, or does not (OBS-3). */
   why(reference: string): Promise<Explanation> {
     return this.#store.read((view) => {
-      const agent = resolveTarget(view, this.id, ROOT_PATH, reference);
+      const agent = resolveTarget(view, this.id, ROOT_PATH, reference, "agent");
       const owner = liveOwner(view, this.id, this.#provenDead);
       const name = owner === null ? null : `process ${owner.pid} on ${owner.host}`;
       return why(view, agent, NOT_LIVE, name);

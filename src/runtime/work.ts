@@ -2,8 +2,11 @@
 import type { WorkId } from "../protocol/ids.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
+import { check } from "../platform/check.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import { WORK } from "./arguments.ts";
 
+/** One request and its outcome, from `agent.send`, `agent.spawn` or `tree.work`. */
 export class Work {
   readonly id: WorkId;
   readonly #control: AgentControl;
@@ -13,6 +16,7 @@ export class Work {
     this.#control = control;
   }
 
+  /** The work as it is stored. @throws RejectedError `INVALID_ARGUMENT` for an id that is not in the store. */
   async record(): Promise<WorkRecord> {
     const work = await this.#control.read((view) => view.work(this.id));
     if (work === undefined)
@@ -24,7 +28,8 @@ export class Work {
    * How it ended. An ended work answers at once. An abort ends this wait and nothing else (WAI-6).
    * @throws the signal's reason; `RUNTIME_CLOSED` or `FENCED` when the tree is given up meanwhile.
    */
-  outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
+  async outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
+    check("Work.outcome", WORK.outcome, options);
     return this.#control.tree.watchers.until(
       async () => (await this.record()).outcome ?? undefined,
       options.signal,

@@ -1,14 +1,14 @@
 /**
- * The lifecycle of a session (runtime.md, "Words of state"). One flat xstate machine is the source; its transition
- * table is derived once at load and sessions use the table. What is done at a transition stands beside the call, not in
- * the machine.
+ * The lifecycle of a session (runtime.md, "Words of state"). The machine's transition table is derived once at load and
+ * sessions use the table. What is done at a transition stands beside the call, not in the machine. No type of xstate is
+ * part of what this file exports, so that a program's compiler needs none.
  *
- * - L1 No guards, no delayed and no `always` transitions: a pair of state and event has one answer.
  * - L2 An absent entry is an `ILLEGAL_TRANSITION`, a bug and never a refusal.
  * - L3 With `inspect`, loaded sessions run as real actors of the same machine; a test holds both equal.
  */
-import { createActor, createMachine, getNextTransitions, type InspectionEvent, type Observer } from "xstate";
+import { createActor, getNextTransitions } from "xstate";
 import { InvariantError } from "../protocol/errors.ts";
+import { lifecycleMachine } from "./lifecycle-machine.ts";
 
 export const LIFECYCLE_STATES = [
   "unloaded",
@@ -41,34 +41,6 @@ export const LIFECYCLE_EVENTS = [
 ] as const;
 export type LifecycleEvent = (typeof LIFECYCLE_EVENTS)[number];
 
-export const lifecycleMachine = createMachine({
-  id: "session",
-  types: {} as { events: { type: LifecycleEvent } },
-  initial: "unloaded",
-  states: {
-    unloaded: { on: { LOAD: "loading", CLOSE: "closed" } },
-    loading: { on: { LOADED: "idle", LOAD_FAILED: "unloaded", CLOSE: "closed" } },
-    idle: { on: { RESERVE: "reserved", WAIT: "waiting", UNLOAD: "unloading", CLOSE: "closed" } },
-    reserved: {
-      on: { ACCEPT: "running", WAIT: "waiting", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" },
-    },
-    running: { on: { WAIT: "waiting", SETTLE: "idle", INTERRUPT: "interrupting", CLOSE: "closed" } },
-    waiting: {
-      on: {
-        RESUME: "running",
-        SETTLE: "idle",
-        INTERRUPT: "interrupting",
-        UNLOAD: "unloading",
-        CLOSE: "closed",
-      },
-    },
-    // Settled in the store; what ignores the abort signal has the grace time to end.
-    interrupting: { on: { DRAINED: "idle", CLOSE: "closed" } },
-    unloading: { on: { UNLOADED: "unloaded", KEEP: "idle", WAIT: "waiting", CLOSE: "closed" } },
-    closed: {},
-  },
-});
-
 type Table = Readonly<Record<LifecycleState, Readonly<Partial<Record<LifecycleEvent, LifecycleState>>>>>;
 
 /** Walks the machine once and writes down where every event leads. */
@@ -88,7 +60,23 @@ function deriveTable(): Table {
 
 export const LIFECYCLE_TABLE: Table = deriveTable();
 
-export type Inspect = Observer<InspectionEvent> | ((event: InspectionEvent) => void);
+/** One of xstate's inspection events, by what it has in any of its forms. */
+export interface SessionInspection {
+  /** `@xstate.actor` for a load, `@xstate.event` before a transition, `@xstate.snapshot` after it; xstate has more. */
+  readonly type: string;
+  readonly rootId: string;
+  /** `id` is the thread id. */
+  readonly actorRef: { readonly sessionId: string; readonly id?: string };
+  readonly event?: { readonly type: string };
+  readonly snapshot?: unknown;
+}
+
+interface Inspector {
+  next?(event: SessionInspection): void;
+}
+
+/** A function, or an observer: xstate's own inspectors fit. */
+export type Inspect = Inspector | Required<Inspector>["next"];
 
 /** The state of one session. */
 export interface Lifecycle {
@@ -140,7 +128,7 @@ export function createLifecycle(id: string, inspect?: Inspect): Lifecycle {
 }
 
 /** An inspector that throws is told no less, and disturbs nobody (OBS-4). */
-function guarded(inspect: Inspect): (event: InspectionEvent) => void {
+function guarded(inspect: Inspect): (event: SessionInspection) => void {
   return (event) => {
     try {
       if (typeof inspect === "function") inspect(event);

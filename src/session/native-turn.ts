@@ -13,7 +13,7 @@ import { Ears } from "./ears.ts";
 import { isProviderFailure } from "./native-failure.ts";
 import type { NativeConversation, OpenTurn } from "./native-conversation.ts";
 import { turnWords } from "./native-input.ts";
-import type { AssistantBody, Call, NextInput, ResultBody, RunPorts } from "./ports.ts";
+import type { AssistantBody, Call, NextInput, Preview, ResultBody, RunPorts } from "./ports.ts";
 import { answerOf, askedCall, recordedCall, resultOf } from "./native-calls.ts";
 import { Response } from "./response.ts";
 import type { Session } from "./session.ts";
@@ -41,6 +41,8 @@ class TurnReader {
   readonly #turn: OpenTurn;
   readonly #ports: RunPorts;
   readonly #signal: AbortSignal;
+  /** Of the step that is under way. */
+  #preview: Preview | null = null;
 
   constructor(
     session: Session,
@@ -111,6 +113,8 @@ class TurnReader {
         this.#turn.ref ??= event.turn;
         return null;
       case "turn.terminal":
+        this.#preview?.end();
+        this.#preview = null;
         if (event.usage !== null) this.#turn.step.take({ type: "usage", usage: event.usage });
         return { ...event, usage: this.#turn.step.usage };
       case "child.started":
@@ -155,7 +159,9 @@ class TurnReader {
 
   #show(text: string | null): void {
     this.#session.partialText = this.#turn.step.text();
-    if (text !== null) this.#ports.progress(text);
+    if (text === null) return;
+    this.#preview ??= this.#ports.preview();
+    this.#preview.push(text);
   }
 
   /** A call that the provider has carried out itself: recorded with its result in one commit. */
@@ -174,6 +180,8 @@ class TurnReader {
 
   /** Stores the step so far. Where a limit of the run is reached with it, the turn is cut off. */
   async #record(phase: AssistantBody["phase"], results: readonly ResultBody[]): Promise<void> {
+    this.#preview?.end();
+    this.#preview = null;
     const { model } = this.#session.run!;
     const parts = this.#turn.step.parts();
     this.#turn.step = new Response();

@@ -45,6 +45,13 @@ export interface RetryAnswer {
   readonly delayMs: number;
 }
 
+/** A preview that is dropped shows nothing more. */
+export interface Preview {
+  push(text: string): void;
+  /** The end of the response. */
+  end(): void;
+}
+
 export interface RunPorts {
   readonly toolHost: ToolHost;
   readonly tools: readonly ToolSpec[];
@@ -79,7 +86,8 @@ export interface RunPorts {
   giveUp(error: unknown, usage: StepUsage | null): Promise<void>;
   readonly native: NativePorts;
   pause(ms: number, signal: AbortSignal): Promise<void>;
-  progress(text: string): void;
+  /** Shows the text of one response to those who watch, as it streams. */
+  preview(): Preview;
   /** Runs a body inside a span; `add` gives it attributes that are known only then (OBS-2). */
   span<T>(
     name: string,

@@ -196,6 +196,7 @@ async function receive(
 ): Promise<void> {
   const run = session.run!;
   let accepted = false;
+  const preview = ports.preview();
   const events = provider.step(
     {
       threadId: session.agent.threadId,
@@ -225,8 +226,9 @@ async function receive(
     const shown = response.take(event);
     if (shown === null) continue;
     session.partialText = response.text();
-    ports.progress(shown);
+    preview.push(shown);
   }
+  preview.end();
   if (!accepted)
     throw new TransientError("PROVIDER_UNREACHABLE", "the provider ended the response before it began.");
 }

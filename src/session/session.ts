@@ -18,7 +18,7 @@ export type OpenedProvider =
 
 export class Session {
   readonly lifecycle: Lifecycle;
-  readonly provider: OpenedProvider;
+  provider: OpenedProvider;
   agent: AgentRecord;
   run: RunRecord | null;
   items: TranscriptItem[];

@@ -18,6 +18,8 @@ export interface LeaseRow {
   readonly epoch: number;
   readonly owner: ProcessIdentity;
   readonly expiresAt: number;
+  /** How long it was given for. */
+  readonly leaseMs: number;
 }
 
 /** The rows behind the port, and those that only the store itself looks at. */

@@ -4,19 +4,25 @@
  *
  * - L1 At most one lease of a tree is current: the one whose token and epoch the row holds.
  * - L2 A lease that has run out is current until somebody claims the tree; its owner stops by itself (REC-6).
- * - L3 A tree is not given back while trigger-turn mail or a command waits, unless its owner abandons it.
+ * - L3 A lease that lies `FARTHEST_LEASES` of its own durations ahead was given by a clock that has been set back since. Its
+ *   owner, alive, would have renewed it by the right clock long ago: it counts as run out, and a tree cannot be held for ever
+ *   by somebody who is dead. Nearer ones are waited for, so that clocks of hosts may differ by some.
+ * - L4 A tree is not given back while trigger-turn mail or a command waits, unless its owner abandons it.
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { BackendTx, LeaseRow } from "./backend.ts";
 import type { ClaimRequest, Lease, LeaseState, ProcessIdentity } from "./port.ts";
 
+/** With the default of 10 s that is 10 minutes. */
+const FARTHEST_LEASES = 60;
+
 export function leaseState(row: LeaseRow, now: number): LeaseState {
   return {
     epoch: row.epoch,
     owner: row.owner,
     expiresAt: row.expiresAt,
-    live: row.token !== null && row.expiresAt > now,
+    live: row.token !== null && row.expiresAt > now && row.expiresAt - now <= FARTHEST_LEASES * row.leaseMs,
   };
 }
 
@@ -32,6 +38,7 @@ export function claim(tx: BackendTx, request: ClaimRequest): Lease {
     epoch: (row?.epoch ?? 0) + 1,
     owner,
     expiresAt: now + leaseMs,
+    leaseMs,
   };
   tx.putLease(lease);
   return { treeId, token, epoch: lease.epoch, expiresAt: lease.expiresAt };
@@ -43,7 +50,7 @@ export function heartbeat(tx: BackendTx, leases: readonly Lease[], leaseMs: numb
   return leases.flatMap((lease) => {
     const row = tx.leaseRow(lease.treeId);
     if (row === undefined || !isCurrent(row, lease)) return [];
-    tx.putLease({ ...row, expiresAt });
+    tx.putLease({ ...row, expiresAt, leaseMs });
     return [{ ...lease, expiresAt }];
   });
 }

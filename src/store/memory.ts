@@ -5,6 +5,8 @@
  *
  * Group commit, fencing and order are the same as for a file; a plan that throws is undone by a journal.
  */
+import { z } from "zod";
+import { check, clockSchema, optionsOf } from "../platform/check.ts";
 import { type Clock, systemClock } from "../platform/clock.ts";
 import type { MailId } from "../protocol/ids.ts";
 import type { Backend, BackendTx, GroupContext } from "./backend.ts";
@@ -21,18 +23,27 @@ import { workRows } from "./memory/work.ts";
 import type { Store } from "./port.ts";
 import { createStore } from "./store.ts";
 
+/** What `createMemoryStore` takes. */
 export interface MemoryStoreOptions {
   readonly clock?: Clock;
   /** Freeze stored records through and through instead of at their top. */
   readonly deepFreeze?: boolean;
 }
 
+/** A store that lives as long as the object. */
 export interface MemoryStore extends Store {
   /** For tests of MBX-10: makes a stored mail as unreadable as a broken row of a file. */
   damageMail(id: MailId): void;
 }
 
+const optionsSchema = optionsOf<MemoryStoreOptions>({
+  clock: clockSchema.optional(),
+  deepFreeze: z.boolean().optional(),
+});
+
+/** Makes an empty store. @throws RejectedError `INVALID_ARGUMENT`. */
 export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  check("createMemoryStore", optionsSchema, options);
   const clock = options.clock ?? systemClock;
   const freeze = options.deepFreeze === true ? freezeDeep : freezeTop;
   const journal = new Journal();

@@ -85,6 +85,7 @@ export type SendResult =
   | { readonly kind: "closed" }
   | { readonly kind: "unknown" };
 
+/** Rows, and where the next page begins; null after the last. */
 export interface Page<T> {
   readonly rows: readonly T[];
   /** Pass as `after` for the next page; null at the end. */
@@ -262,6 +263,7 @@ export interface StoreTx extends StoreView {
   removeProcessGroup(tree: TreeId, pgid: number): void;
 }
 
+/** The truth of the runtime: what a store adapter does. */
 export interface Store {
   readonly kind: string;
   /** For messages: the file, or "memory". */

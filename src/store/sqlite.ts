@@ -8,6 +8,8 @@
  * - Q3 Nothing is stored in a file that the path does not lead to any more.
  */
 import type { DatabaseSync } from "node:sqlite";
+import { z } from "zod";
+import { check, clockSchema, optionsOf } from "../platform/check.ts";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
 import { TransientError } from "../protocol/errors.ts";
 import type { Backend, BackendTx, GroupContext, Operation } from "./backend.ts";
@@ -27,6 +29,7 @@ import { waitRows } from "./sqlite/waits.ts";
 import { workRows } from "./sqlite/work.ts";
 import { createStore } from "./store.ts";
 
+/** What `openSqliteStore` takes. */
 export interface SqliteStoreOptions {
   /** The file; it and its folder are made when they are missing. */
   readonly path: string;
@@ -45,8 +48,22 @@ export interface SqliteStoreOptions {
 const DEFAULT_BUSY_TIMEOUT_MS = 5_000;
 const OPEN_PAUSE_MS = 20;
 
-/** @throws TransientError `STORE_BUSY`, `STORE_IO`; RejectedError `STORE_CORRUPT`, `STORE_VERSION` */
+const optionsSchema = optionsOf<SqliteStoreOptions>({
+  path: z.string().min(1),
+  synchronous: z.enum(["full", "normal"]).optional(),
+  exclusive: z.boolean().optional(),
+  readOnly: z.boolean().optional(),
+  maxPageCount: z.number().int().min(1).optional(),
+  busyTimeoutMs: z.number().min(0).optional(),
+  clock: clockSchema.optional(),
+});
+
+/**
+ * Opens the store in a file, such as `openSqliteStore({ path: "./agents.db" })`.
+ * @throws RejectedError `INVALID_ARGUMENT`, `STORE_CORRUPT`, `STORE_VERSION`; TransientError `STORE_BUSY`, `STORE_IO`.
+ */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  check("openSqliteStore", optionsSchema, options);
   const { path, clock = systemClock, busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
   const file = {
     path,

@@ -34,6 +34,7 @@ export type Fault =
   /** The call waits for `resume()`. */
   | { readonly kind: "hang" };
 
+/** Which writes fail, and how. */
 export interface FaultPlan {
   /** Asked once for each write. */
   readonly onWrite?: (write: number, kind: WriteKind) => Fault | null;
@@ -41,6 +42,7 @@ export interface FaultPlan {
   readonly hints?: "as they come" | "lost" | "doubled" | "held";
 }
 
+/** A store that fails on purpose, and tells what it did. */
 export interface FaultyStore extends Store {
   /** Writes asked for so far. */
   readonly writes: number;
@@ -55,6 +57,7 @@ export function faultsAt(faults: Readonly<Record<number, Fault>>): FaultPlan {
   return { onWrite: (write) => faults[write] ?? null };
 }
 
+/** A store that fails or crashes where the plan says. */
 export function createFaultyStore(inner: Store, plan: FaultPlan): FaultyStore {
   let writes = 0;
   let crash: CrashSignal | null = null;

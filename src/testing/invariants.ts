@@ -14,6 +14,7 @@ import { type Formula, newMemory, remember, takePicture, type Violation } from "
 import { runFormulas } from "./invariants-run.ts";
 import { workFormulas } from "./invariants-work.ts";
 
+/** Checks over all that a store holds. */
 export interface Invariants {
   /** Looks at the tree and answers everything that does not hold. */
   check(view: StoreView): readonly Violation[];

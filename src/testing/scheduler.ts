@@ -61,6 +61,7 @@ export interface SeededScheduler {
 const MAX_STEPS = 100_000;
 const HISTORY = 2000;
 
+/** Makes a scheduler that decides every interleaving by its seed. */
 export function seededScheduler(seed: number, options: SchedulerOptions = {}): SeededScheduler {
   const { replay, earlyTimers = 0, start = VIRTUAL_START } = options;
   const random = seededRandom(seed);

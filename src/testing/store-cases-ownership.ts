@@ -47,6 +47,28 @@ export const ownershipCases = {
     assert.equal((await store.read((view) => view.lease(tree)))?.owner.pid, 2);
   },
 
+  "takes a tree over whose lease lies absurdly far ahead, as after the clock was set back": async (world) => {
+    const { store, tree, clock, lease } = world;
+    await store.commit(lease, (tx) => tx.putRun(sampleRun(tree, world.root, 1)));
+    const start = clock.now();
+    const claimable = () => store.claimable(10, nobodyDead);
+    // Some difference between clocks is borne, and a living owner renews by the clock as it is now.
+    clock.set(start - 59 * LEASE_MS);
+    assert.deepEqual(await claimable(), []);
+    await assert.rejects(claimTree(store, tree, 2), { code: "NOT_OWNER" });
+    const [renewed] = await store.heartbeat([lease], LEASE_MS);
+    assert.equal(renewed?.expiresAt, clock.now() + LEASE_MS);
+    clock.set(clock.now() - 59 * LEASE_MS - 1);
+    assert.equal((await store.read((view) => view.lease(tree)))?.live, false);
+    assert.deepEqual(await claimable(), [tree]);
+    const next = await claimTree(store, tree, 2);
+    assert.deepEqual([next.epoch, next.expiresAt], [2, clock.now() + LEASE_MS]);
+    await assert.rejects(
+      store.commit(lease, () => 0),
+      { code: "FENCED" },
+    );
+  },
+
   "takes over at once from an owner that is proved dead": async ({ store, tree, lease }) => {
     await claimTree(store, tree, 2, [1]);
     await assert.rejects(

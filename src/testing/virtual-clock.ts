@@ -14,6 +14,7 @@ export interface PendingTimer {
   readonly keepAlive: boolean;
 }
 
+/** A clock that moves only when told. */
 export interface VirtualClock extends Clock {
   /** Moves time on, firing on the way what becomes due, each timer at its own time and after all before it has settled. */
   advance(ms: number): Promise<void>;
@@ -44,6 +45,7 @@ export function turn(): Promise<void> {
   return new Promise((resolve) => systemClock.defer(resolve));
 }
 
+/** Makes a clock that moves only when told. */
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   const { start = VIRTUAL_START, defer = (callback) => systemClock.defer(callback) } = options;
   const timers = new TimerQueue<SetTimer>();

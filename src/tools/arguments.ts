@@ -1,15 +1,12 @@
 /**
  * Arguments of a call: parsed once at the edge, refused with each fault named (agents.md 11, 17).
  *
- * - A1 A refusal never repeats what the model wrote at any length; names and texts are cut.
- * - A2 `null` for a field means that it is left out: vendors whose strict mode wants every field send it so.
+ * - A1 `null` for a field means that it is left out: vendors whose strict mode wants every field send it so.
  */
 import type { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
+import { argumentsFault, clip } from "../platform/check.ts";
 import { byteLength } from "../platform/text.ts";
-
-const SHOWN_FAULTS = 8;
-const SHOWN_CHARACTERS = 120;
 
 /** @throws RejectedError `INVALID_ARGUMENT` for text that is no JSON object. No text at all is an empty object. */
 export function parseObject(tool: string, text: string, maximumBytes: number): Record<string, unknown> {
@@ -59,33 +56,7 @@ export function checkArguments<Schema extends z.ZodObject>(
   }
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  throw argumentFault(tool, parsed.error, Object.keys(schema.shape));
-}
-
-/** The refusal of arguments. `accepted` are the fields that would have been taken. */
-export function argumentFault(
-  tool: string,
-  error: z.ZodError,
-  accepted: readonly string[] = [],
-): RejectedError {
-  const faults = error.issues.slice(0, SHOWN_FAULTS).map((issue) => ({
-    path: clip(issue.path.join(".")),
-    message:
-      issue.code === "unrecognized_keys"
-        ? `unknown field ${issue.keys
-            .slice(0, SHOWN_FAULTS)
-            .map((key) => `\`${clip(key)}\``)
-            .join(", ")}`
-        : clip(issue.message),
-  }));
-  const words = faults.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
-  const unknown = error.issues.some((issue) => issue.code === "unrecognized_keys" && issue.path.length === 0);
-  const fields = unknown && accepted.length > 0 ? ` Accepted fields: ${accepted.join(", ")}.` : "";
-  return new RejectedError("INVALID_ARGUMENT", `the arguments of ${tool} are wrong: ${words}.${fields}`, {
-    tool,
-    faults,
-    ...(fields === "" ? {} : { accepted: [...accepted] }),
-  });
+  throw argumentsFault(tool, parsed.error, schema, { tool });
 }
 
 /** The first top-level field that holds text no store could keep (lone surrogates); null when there is none. */
@@ -97,8 +68,4 @@ function malformedText(fields: Record<string, unknown>): string | null {
   };
   const found = Object.entries(fields).find(([name, field]) => !name.isWellFormed() || broken(field));
   return found === undefined ? null : found[0].isWellFormed() ? clip(found[0]) : "a field name";
-}
-
-function clip(text: string): string {
-  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
 }

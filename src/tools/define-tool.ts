@@ -2,13 +2,13 @@
 import { z } from "zod";
 import { type Effect, EFFECTS } from "../protocol/agent.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
-import { RejectedError } from "../protocol/errors.ts";
+import { argumentsFault, check, functionOf, optionsOf } from "../platform/check.ts";
 import type { ProcessSpec } from "../platform/process-group.ts";
 import type { StartedProcess } from "../control/processes.ts";
-import { argumentFault } from "./arguments.ts";
 import { toParameters } from "./built-in.ts";
 import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
 
+/** What a tool knows of the call that it serves. */
 export interface ToolRun {
   /** Aborted when the run is interrupted, closed or out of time. */
   readonly signal: AbortSignal;
@@ -30,6 +30,7 @@ export interface ToolRun {
   readonly workspace: string | null;
 }
 
+/** A tool of the program's own, from `defineTool`. */
 export interface OwnTool {
   readonly name: string;
   readonly description: string;
@@ -40,6 +41,7 @@ export interface OwnTool {
   readonly call: (input: unknown, run: ToolRun) => Promise<Json>;
 }
 
+/** What `defineTool` takes. */
 export interface ToolDefinition<Input extends z.ZodType> {
   /** Lower-case letters, digits and underscores. */
   readonly name: string;
@@ -52,42 +54,11 @@ export interface ToolDefinition<Input extends z.ZodType> {
 
 /**
  * Declares a tool.
- * @throws RejectedError `INVALID_ARGUMENT` for a name out of grammar or one of the runtime's own.
+ * @throws RejectedError `INVALID_ARGUMENT`, also for a name out of grammar or one of the runtime's own.
  */
 export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<Input>): OwnTool {
-  const { name } = definition;
-  if (!/^[a-z][a-z0-9_]{0,63}$/.test(name)) {
-    throw new RejectedError(
-      "INVALID_ARGUMENT",
-      `tool name \`${name}\` may only hold lower-case letters, digits and underscores.`,
-      { argument: "name", value: name },
-    );
-  }
-  if ([...COLLABORATION_TOOLS, ...RESULT_TOOLS].some((own) => own === name)) {
-    throw new RejectedError(
-      "INVALID_ARGUMENT",
-      `\`${name}\` is a tool of the runtime; choose another name.`,
-      { argument: "name", value: name },
-    );
-  }
-  const isSchema = typeof (definition.input as Partial<Input> | undefined)?._zod === "object";
-  if (!isSchema || typeof definition.run !== "function") {
-    throw new RejectedError(
-      "INVALID_ARGUMENT",
-      `tool ${name} needs \`input\`, a schema of zod 4 such as z.strictObject({}), and \`run\`, a function.`,
-      { argument: isSchema ? "run" : "input" },
-    );
-  }
-  const effects = definition.effects ?? [];
-  const unknown = effects.filter((effect) => !EFFECTS.includes(effect));
-  if (unknown.length > 0) {
-    throw new RejectedError(
-      "INVALID_ARGUMENT",
-      `tool ${name} declares unknown effects: ${unknown.join(", ")}; use ${EFFECTS.join(", ")}.`,
-      { argument: "effects" },
-    );
-  }
-  const fields = definition.input instanceof z.ZodObject ? Object.keys(definition.input.shape) : [];
+  check("defineTool", definitionSchema, definition);
+  const { name, effects = [] } = definition;
   return {
     name,
     description: definition.description ?? name,
@@ -95,11 +66,27 @@ export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<I
     effects,
     async call(input, run) {
       const parsed = definition.input.safeParse(input);
-      if (!parsed.success) throw argumentFault(name, parsed.error, fields);
+      if (!parsed.success) throw argumentsFault(name, parsed.error, definition.input, { tool: name });
       return toJson(await definition.run(parsed.data, run));
     },
   };
 }
+
+const OWN_NAMES: readonly string[] = [...COLLABORATION_TOOLS, ...RESULT_TOOLS];
+
+const definitionSchema = optionsOf<ToolDefinition<z.ZodType>>({
+  name: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,63}$/, "may only hold lower-case letters, digits and underscores")
+    .refine((name) => !OWN_NAMES.includes(name), "is a tool of the runtime; choose another name"),
+  description: z.string().optional(),
+  input: z.custom<z.ZodType>(
+    (value) => typeof (value as Partial<z.ZodType> | undefined)?._zod === "object",
+    "is no schema of zod 4; give one such as z.strictObject({})",
+  ),
+  effects: z.array(z.enum(EFFECTS)).optional(),
+  run: functionOf("is no function; give what the tool does"),
+});
 
 /** Nothing becomes null, and so does what JSON has no form for. */
 function toJson(value: unknown): Json {

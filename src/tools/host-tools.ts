@@ -6,21 +6,25 @@
  * - R2 Refusals are results. Only an abort throws, and it ends that call alone (WAI-6).
  * - R3 A result that does not carry mail itself ends with a notice of what is unread (HDR-2).
  */
+import { z } from "zod";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import { check, optionsOf, signalSchema, withMethods } from "../platform/check.ts";
 import { parseObject } from "./arguments.ts";
 import type { AgentCaller, BuiltIn, ToolHints } from "./built-in.ts";
 import { agentBuiltIns, hostBuiltIns } from "./built-ins.ts";
 import { errorOutput, refusalOutput, unknownTool } from "./refusal.ts";
 
+/** What a call answers: a refusal is a result, too. */
 export interface HostToolResult {
   readonly output: Json;
   readonly isError: boolean;
 }
 
+/** A tool of the runtime for a loop of somebody else's; every binding renders it. */
 export interface HostTool {
   readonly name: string;
   readonly title: string;
@@ -30,7 +34,7 @@ export interface HostTool {
   readonly hints: ToolHints;
   /**
    * `input`: the arguments, as an object or as the text that a model wrote.
-   * @throws the signal's reason, and nothing else.
+   * @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for wrong `options`. What is wrong with `input` is a result.
    */
   readonly call: (
     input: unknown,
@@ -38,10 +42,19 @@ export interface HostTool {
   ) => Promise<HostToolResult>;
 }
 
+/** What the transport of the calls is like. */
 export interface HostToolOptions {
   /** The transport gives up on long calls: one wait lasts at most `transportWaitMs` and is taken up again (WAI-7). */
   readonly shortTransport?: boolean;
 }
+
+export const hostToolOptionsSchema = optionsOf<HostToolOptions>({ shortTransport: z.boolean().optional() });
+export const callOptionsSchema = optionsOf<{ readonly signal?: AbortSignal | undefined }>({
+  signal: signalSchema.optional(),
+});
+export const toolsSchema = z.array(
+  withMethods<HostTool>("is no tool; give what `tree.root.tools()` or `connection.tools()` returns", "call"),
+);
 
 /** The tools of one host-driven root, in their stable order. */
 export function hostTools(
@@ -97,8 +110,10 @@ function bind(control: AgentControl, tools: readonly BuiltIn[], binding: Binding
     description: tool.description,
     parameters: tool.parameters,
     hints: tool.hints,
-    call: (input, { signal } = {}) =>
-      callFor(control, binding, tool, input, signal ?? new AbortController().signal),
+    async call(input, options = {}) {
+      check("HostTool.call", callOptionsSchema, options);
+      return callFor(control, binding, tool, input, options.signal ?? new AbortController().signal);
+    },
   }));
 }
 

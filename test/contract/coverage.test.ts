@@ -109,9 +109,11 @@ function leadingIds(title: string): string[] {
   }
 }
 
+/** A test of its own stands behind it: it is not deferred, not left out, and not itself proved by others. */
 function isOwn(id: string): boolean {
   const contract = byId.get(id);
-  return contract !== undefined && contract.leftOut === undefined && contract.provedBy === undefined;
+  if (contract === undefined) return false;
+  return [contract.deferred, contract.leftOut, contract.provedBy].every((state) => state === undefined);
 }
 
 function familyOf(id: string): string {

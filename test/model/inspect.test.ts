@@ -1,5 +1,4 @@
 /** `inspect` given to a runtime sees its sessions as actors, and nothing else changes (L3 of `session/lifecycle.ts`). */
-import type { InspectionEvent } from "xstate";
 import { describe, expect, test } from "vitest";
 import {
   gate,
@@ -11,7 +10,7 @@ import {
   together,
   wait,
 } from "../../src/providers/scripted/script.ts";
-import { type LifecycleState, nextState } from "../../src/session/lifecycle.ts";
+import { type LifecycleState, nextState, type SessionInspection } from "../../src/session/lifecycle.ts";
 import { type Harness, type HarnessOptions, harness, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
 
@@ -46,24 +45,25 @@ const options = (store: (typeof STORES)[number]): HarnessOptions => ({
 });
 
 /** The states of each session in turn, one list a load. */
-function lives(seen: readonly InspectionEvent[]): Map<string, LifecycleState[][]> {
+function lives(seen: readonly SessionInspection[]): Map<string, LifecycleState[][]> {
   const found = new Map<string, LifecycleState[][]>();
   for (const event of seen) {
-    const { id } = event.actorRef as unknown as { readonly id: string };
+    const id = event.actorRef.id!;
     const ofThread = found.get(id) ?? [];
     found.set(id, ofThread);
     if (event.type === "@xstate.actor") ofThread.push([]);
     if (event.type !== "@xstate.event") continue;
     const states = ofThread.at(-1)!;
-    if (event.event.type === "xstate.init") states.push("unloaded");
-    else states.push(nextState(states.at(-1)!, event.event.type as Parameters<typeof nextState>[1]));
+    const { type } = event.event!;
+    if (type === "xstate.init") states.push("unloaded");
+    else states.push(nextState(states.at(-1)!, type as Parameters<typeof nextState>[1]));
   }
   return found;
 }
 
 describe.each(STORES)("inspect on %s", (store) => {
   test("L3 an inspector of the runtime sees every session, load by load", async () => {
-    const seen: InspectionEvent[] = [];
+    const seen: SessionInspection[] = [];
     const base = options(store);
     await using h = await harness({
       ...base,

@@ -3,7 +3,7 @@
  * the real actor, and both must agree with the machine in every state, for every event (L1 to L3 of
  * `session/lifecycle.ts`).
  */
-import { createActor, type InspectionEvent } from "xstate";
+import { createActor } from "xstate";
 import { getSimplePaths } from "xstate/graph";
 import { describe, expect, test } from "vitest";
 import { InvariantError } from "../../src/protocol/errors.ts";
@@ -14,10 +14,11 @@ import {
   LIFECYCLE_TABLE,
   type Lifecycle,
   type LifecycleEvent,
-  lifecycleMachine,
   type LifecycleState,
   nextState,
+  type SessionInspection,
 } from "../../src/session/lifecycle.ts";
+import { lifecycleMachine } from "../../src/session/lifecycle-machine.ts";
 
 const paths = getSimplePaths(lifecycleMachine, {
   events: LIFECYCLE_EVENTS.map((type) => ({ type })),
@@ -133,17 +134,15 @@ test("L3 the table has the transitions of the machine, and no others", () => {
 
 test("L3 an inspected lifecycle shows each event and each state under the name it was given", () => {
   const path = pathTo("interrupting");
-  const seen: InspectionEvent[] = [];
+  const seen: SessionInspection[] = [];
   const lifecycle = createLifecycle("thread_7", (event) => seen.push(event));
   for (const type of path) lifecycle.send(type);
-  const ids = seen.map((event) => (event.actorRef as unknown as { readonly id: string }).id);
+  const ids = seen.map((event) => event.actorRef.id);
   expect(new Set(ids)).toEqual(new Set(["thread_7"]));
-  const events = seen.flatMap((event) => (event.type === "@xstate.event" ? [event.event.type] : []));
+  const events = seen.flatMap((event) => (event.type === "@xstate.event" ? [event.event!.type] : []));
   expect(events.filter((type) => isEvent(type))).toEqual(path);
   const states = seen.flatMap((event) =>
-    event.type === "@xstate.snapshot"
-      ? [(event.snapshot as unknown as { readonly value: string }).value]
-      : [],
+    event.type === "@xstate.snapshot" ? [(event.snapshot as { readonly value: string }).value] : [],
   );
   let state: LifecycleState = "unloaded";
   const expected = path.map((type) => (state = nextState(state, type)));

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { EXIT } from "../../src/cli/failure.ts";
 import { Place, type Row, rowsOf } from "../support/cli.ts";
 
 /** A store in which a demo has come to its end. */
@@ -129,7 +130,15 @@ describe("bad use", () => {
   test.for([
     [2, ["tree", "--nonsense"], /unknown option '--nonsense'/],
     [2, ["nonsense"], /there is no command nonsense\. See: npx coppice --help/],
-    [2, ["log", "--limit", "many"], /whole number/],
+    [2, ["log", "--limit", "many"], /whole number, from 1 .*See: npx coppice log --help/],
+    [2, ["log", "--after", "-1"], /whole number, 0 or more\./],
+    [2, ["log", "--after", "9999"], /--after 9999 is beyond the end of the log of thread_/],
+    [2, ["works", "--after", "garbage"], /--after `garbage` is no cursor of works; .*leave out --after/],
+    [2, ["transfers", "--after", ""], /--after `` is no cursor of transfers/],
+    [2, ["demo", "--dir", " "], /--dir is blank/],
+    [2, ["why", ""], /agent is empty; give a path/],
+    [2, ["agent", "nonsense"], /there is no command nonsense\. See: npx coppice agent --help/],
+    [2, ["agent", "send"], /missing required argument.*npx coppice agent send --help/],
     [2, ["agent", "send", "/root", "   "], /blank/],
     [2, ["agent", "send", "/other", "x"], /must start with/],
     [2, ["agent", "interrupt", "/root", "--cascade", "all"], /choices/],
@@ -145,6 +154,41 @@ describe("bad use", () => {
     expect(ended).toMatchObject({ code, stdout: "" });
     expect(ended.stderr).toMatch(words);
     expect(ended.stderr.trim().split("\n")).toHaveLength(1);
+  });
+});
+
+test("a cursor of another tree is refused, and the text names its tree", async () => {
+  using other = new Place();
+  for (let demos = 0; demos < 2; demos += 1) await other.demo("--dir", other.dir).ended;
+  const [home] = rowsOf((await other.run("--json")).stdout);
+  const [newest, oldest] = home.trees.map((tree: Row) => tree.treeId);
+  for (const list of ["works", "transfers"]) {
+    const [row] = await other.rows(list, "--tree", oldest, "--limit", "1");
+    const ended = await other.run(list, "--tree", newest, "--after", row.id);
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
+    expect(ended.stderr).toContain(`another tree; see that one with: npx coppice ${list} --tree ${oldest}`);
+  }
+});
+
+describe("help", () => {
+  const told = [[], ["demo"], ["tree"], ["log"], ["works"], ["transfers"], ["owed"], ["why"], ["doctor"]];
+  const agent = ["send", "followup", "answer", "interrupt", "close", "wait"];
+
+  test.for([...told, ...agent.map((name) => ["agent", name])])(
+    "of %j says what --json prints, and has one example",
+    async (command) => {
+      const { code, stdout } = await place.start([...command, "--help"]).ended;
+      expect(code).toBe(0);
+      expect(stdout.replaceAll(/\s+/g, " ")).toMatch(/--json for programs: (one object|NDJSON)/);
+      expect(stdout.match(/^Example: npx coppice /gm)).toHaveLength(1);
+      for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    },
+  );
+
+  test("names the exit codes that there are", async () => {
+    const { stdout } = await place.start(["--help"]).ended;
+    const codes = stdout.match(/^ {2}\d+ /gm)!.map(Number);
+    expect(codes).toEqual(Object.values(EXIT));
   });
 });
 

@@ -56,6 +56,7 @@ test("a list shows links as links; a walk follows none and leaves out what is hi
   const kinds = Object.fromEntries((await folder.list(".")).map((entry) => [entry.name, entry.kind]));
   expect(kinds).toMatchObject({ "link.txt": "link", linked: "link", src: "folder", "README.md": "file" });
   expect(Object.keys(kinds)).not.toContain(".env");
+  expect(Object.keys(kinds)).not.toContain("node_modules");
   const found = (await folder.walk(".", signal)).map((file) => file.path);
   expect(found).toEqual([
     "NOTES.md",

@@ -21,9 +21,15 @@ const SECOND = 1_000;
 export function addAgent(program: Command, terminal: Terminal): void {
   const agent = program
     .command("agent")
-    .description("send, follow up, answer, interrupt, close or wait for one agent");
+    .description("send, follow up, answer, interrupt, close or wait for one agent")
+    .addHelpText("after", "\nExample: npx coppice agent wait /root/reader");
 
-  withRun(withTree(agent.command("send")))
+  withRun(
+    withTree(agent.command("send"), {
+      json: "one object",
+      example: 'agent send /root/reader "look at the tests, too"',
+    }),
+  )
     .description("leave a message; it starts nothing and is read with the agent's next step")
     .argument("<agent>", "path or id of the agent")
     .argument("[message]", "the text; `-` or nothing reads standard input")
@@ -40,7 +46,12 @@ export function addAgent(program: Command, terminal: Terminal): void {
       });
     });
 
-  withRun(withTree(agent.command("followup")))
+  withRun(
+    withTree(agent.command("followup"), {
+      json: "one object, with --run NDJSON: it and the work",
+      example: 'agent followup /root/reader "read NOTES.md, too" --run',
+    }),
+  )
     .description("give another task; an idle agent starts, a running one takes it in")
     .argument("<agent>", "path or id of the agent")
     .argument("[message]", "the task; `-` or nothing reads standard input")
@@ -64,7 +75,10 @@ export function addAgent(program: Command, terminal: Terminal): void {
 
   addAnswer(agent, terminal);
 
-  withTree(agent.command("interrupt"))
+  withTree(agent.command("interrupt"), {
+    json: "one object",
+    example: "agent interrupt /root/searcher --cascade subtree",
+  })
     .description("cut off what an agent does; it stays and can be given another task")
     .argument("<agent>", "path or id of the agent")
     .addOption(new Option("--cascade <which>", "agents below it as well").choices(["none", "subtree"]))
@@ -82,7 +96,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
       });
     });
 
-  withTree(agent.command("close"))
+  withTree(agent.command("close"), { json: "one object", example: "agent close /root/searcher" })
     .description("close an agent and all below it, for good; its open work ends as cancelled")
     .argument("<agent>", "path or id of the agent")
     .action(async (target: string, options: Options) => {
@@ -93,7 +107,12 @@ export function addAgent(program: Command, terminal: Terminal): void {
       });
     });
 
-  withRun(withTree(agent.command("wait")))
+  withRun(
+    withTree(agent.command("wait"), {
+      json: "NDJSON, a work a line",
+      example: "agent wait /root/reader --timeout 60",
+    }),
+  )
     .description("wait until the open work of an agent has ended, and show the results")
     .argument("<agent>", "path or id of the agent")
     .option("--timeout <seconds>", "how long at most", wholeNumber(0, 86_400), 600)

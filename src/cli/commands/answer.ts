@@ -24,7 +24,12 @@ const APPROVED = "approved";
 const DENIED = "denied";
 
 export function addAnswer(agent: Command, terminal: Terminal): void {
-  withRun(withTree(agent.command("answer")))
+  withRun(
+    withTree(agent.command("answer"), {
+      json: "one object",
+      example: 'agent answer /root/reader --text "the second one"',
+    }),
+  )
     .description("answer a question or an approval that an agent waits for; `tree` and `why` list them")
     .argument("<agent>", "path or id of the agent")
     .argument("[request]", "id of the question; may be left out while the agent has one only")

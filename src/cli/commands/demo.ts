@@ -36,7 +36,10 @@ export interface DemoOptions extends StoreOptions {
 const MOST_TOKENS = 2_000_000;
 
 export function addDemo(program: Command, terminal: Terminal): void {
-  withStore(program.command("demo"))
+  withStore(program.command("demo"), {
+    json: "NDJSON, an event a line; the first and the last are about the demo",
+    example: "demo --dir ../elsewhere",
+  })
     .description("watch a tree of agents look through a folder; scripted, needs no key and no network")
     .option("--dir <folder>", "the folder; default: this one. Nothing outside of it is read")
     .option("--resume", "go on with the newest one, after an interrupt or a crash")
@@ -80,6 +83,7 @@ export interface DemoEnd {
 }
 
 function checkOptions(options: DemoOptions): void {
+  if (options.dir?.trim() === "") throw badUse("--dir is blank; give the folder to look through.");
   if (options.resume !== true) return;
   const given = (["dir", "model", "profile"] as const).filter((name) => options[name] !== undefined);
   if (given.length === 0) return;

@@ -8,7 +8,7 @@ import { fit, type Terminal } from "../terminal.ts";
 import { type StoreOptions, withStore } from "./options.ts";
 
 export function addDoctor(program: Command, terminal: Terminal, version: string): void {
-  withStore(program.command("doctor"))
+  withStore(program.command("doctor"), { json: "one object", example: "doctor" })
     .description("check Node, the store, and which models can be used")
     .action(async (options: StoreOptions) => {
       const place = storePlace(options.store);

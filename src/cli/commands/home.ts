@@ -12,7 +12,7 @@ import { type StoreOptions, withStore } from "./options.ts";
 const SHOWN_TREES = 5;
 
 export function addHome(program: Command, terminal: Terminal, version: string): void {
-  withStore(program).action(async (options: StoreOptions) => {
+  withStore(program, { json: "one object", example: "demo" }).action(async (options: StoreOptions) => {
     const place = storePlace(options.store);
     const trees = existsSync(place.path) ? await readTrees(options) : [];
     if (options.json === true) {

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { delay, systemClock } from "../../platform/clock.ts";
 import type { RuntimeEvent } from "../../protocol/events.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";
+import { badUse } from "../failure.ts";
 import { eventLine } from "../screen/event-line.ts";
 import { clean, clip, fit, type Terminal } from "../terminal.ts";
 import { reading, type TreeOptions, wholeNumber, withTree } from "./options.ts";
@@ -19,9 +20,12 @@ const LOOK_MS = 100;
 const NAME_COLUMNS = 12;
 
 export function addLog(program: Command, terminal: Terminal): void {
-  withTree(program.command("log"))
+  withTree(program.command("log"), {
+    json: "NDJSON, an event a line",
+    example: "log --after 0 --follow",
+  })
     .description("show what happened, oldest first; the newest page unless --after is given")
-    .option("--after <seq>", "only events after this number", wholeNumber(0, Number.MAX_SAFE_INTEGER))
+    .option("--after <seq>", "only events after this number", wholeNumber(0, Infinity))
     .option("--limit <n>", "events a page", wholeNumber(1, 100_000), 100)
     .option("--all", "every event, with its data; else those that tell a reader something")
     .option("--follow", "go on with what happens, until interrupted")
@@ -32,6 +36,11 @@ export function addLog(program: Command, terminal: Terminal): void {
 
 async function print(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
   const last = await tree.lastEvent();
+  if (options.after !== undefined && options.after > last) {
+    throw badUse(
+      `--after ${options.after} is beyond the end of the log of ${tree.id}, which is ${last}; give a number up to that.`,
+    );
+  }
   const after = options.after ?? Math.max(0, last - options.limit);
   if (after > 0 && options.after === undefined && options.json !== true) {
     terminal.note(`${after} events before these; from the start: npx coppice log --after 0`);

@@ -14,14 +14,23 @@ export interface TreeOptions extends StoreOptions {
   readonly tree?: string;
 }
 
-export function withStore(command: Command): Command {
-  return command
-    .option("--store <file>", "the store; else COPPICE_STORE, the newest in ./.coppice, or your data folder")
-    .option("--json", "JSON for programs on standard output, and nothing else there");
+/** What the help of a command tells beside its options. */
+export interface Told {
+  /** What `--json` prints: one object, or NDJSON and what its lines are. */
+  readonly json: string;
+  /** A call of the command, without `npx coppice`. */
+  readonly example: string;
 }
 
-export function withTree(command: Command): Command {
-  return withStore(command).option("--tree <id>", "the tree, by its id; default: the newest");
+export function withStore(command: Command, { json, example }: Told): Command {
+  return command
+    .option("--store <file>", "the store; else COPPICE_STORE, the newest in ./.coppice, or your data folder")
+    .option("--json", `for programs: ${json}, and nothing else on standard output`)
+    .addHelpText("after", `\nExample: npx coppice ${example}`.trimEnd());
+}
+
+export function withTree(command: Command, told: Told): Command {
+  return withStore(command, told).option("--tree <id>", "the tree, by its id; default: the newest");
 }
 
 /** Opens the store for reading, and closes it after. */
@@ -38,11 +47,13 @@ export async function reading<T>(
   }
 }
 
-/** A whole number within bounds. */
+/** A whole number within bounds; `Infinity` is none. */
 export function wholeNumber(least: number, most: number) {
   return (text: string): number => {
     const number = Number(text);
-    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
-    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+    if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number >= least && number <= most)
+      return number;
+    const bounds = most === Infinity ? `${least} or more` : `from ${least} to ${most}`;
+    throw new InvalidArgumentError(`Give a whole number, ${bounds}.`);
   };
 }

@@ -1,12 +1,14 @@
 /** `coppice works`, `transfers` and `owed`: the books of a tree, a row a record. */
 import type { Command } from "commander";
+import type { TransferId, TreeId, WorkId } from "../../protocol/ids.ts";
 import type { TransferRecord } from "../../protocol/transfer.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { OwedWork, TreeReader } from "../../runtime/tree-reader.ts";
-import type { Page } from "../../store/port.ts";
+import type { Page, Store, StoreView } from "../../store/port.ts";
+import { badUse } from "../failure.ts";
 import { opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
 import { clip, fit, type Style, type Terminal } from "../terminal.ts";
-import { reading, type TreeOptions, wholeNumber, withTree } from "./options.ts";
+import { reading, type Told, type TreeOptions, wholeNumber, withTree } from "./options.ts";
 
 interface Options extends TreeOptions {
   readonly limit: number;
@@ -16,20 +18,25 @@ interface Options extends TreeOptions {
 const ID_COLUMNS = 25;
 
 export function addRecords(program: Command, terminal: Terminal): void {
-  paged(program.command("works"))
+  paged(program.command("works"), { json: "NDJSON, a work a line", example: "works --limit 20" })
     .description("show every request: who asked whom for what, and how it ended")
     .action(async (options: Options) => {
-      await reading(options, undefined, async (tree) => {
+      await reading(options, undefined, async (tree, store) => {
+        await requireCursor(store, tree, options, "works", (view, id) => view.work(id as WorkId));
         const page = await tree.works(pageOf(options));
         table(terminal, page, options, "works", () => {
           for (const work of page.rows) for (const line of workLines(terminal, work)) terminal.line(line);
         });
       });
     });
-  paged(program.command("transfers"))
+  paged(program.command("transfers"), {
+    json: "NDJSON, a transfer a line",
+    example: "transfers --limit 20",
+  })
     .description("show why and from where context moved: spawns, results, forks")
     .action(async (options: Options) => {
-      await reading(options, undefined, async (tree) => {
+      await reading(options, undefined, async (tree, store) => {
+        await requireCursor(store, tree, options, "transfers", (view, id) => view.transfer(id as TransferId));
         const page = await tree.transfers(pageOf(options));
         const names = await namesOf(tree);
         table(terminal, page, options, "transfers", () => {
@@ -37,7 +44,7 @@ export function addRecords(program: Command, terminal: Terminal): void {
         });
       });
     });
-  withTree(program.command("owed"))
+  withTree(program.command("owed"), { json: "NDJSON, a work a line", example: "owed /root/searcher" })
     .description("show open requests: what others owe to an agent, and what it owes")
     .argument("[agent]", "path or id of the agent", "/root")
     .action(async (agent: string, options: TreeOptions) => {
@@ -54,14 +61,33 @@ export function addRecords(program: Command, terminal: Terminal): void {
     });
 }
 
-function paged(command: Command): Command {
-  return withTree(command)
+function paged(command: Command, told: Told): Command {
+  return withTree(command, told)
     .option("--limit <n>", "rows a page", wholeNumber(1, 10_000), 100)
     .option("--after <cursor>", "the page after this one; a page tells its cursor");
 }
 
 function pageOf(options: Options) {
   return { limit: options.limit, after: options.after ?? null };
+}
+
+/** @throws CommandError for a cursor that no page of this list has told. */
+async function requireCursor(
+  store: Store,
+  tree: TreeReader,
+  { after }: Options,
+  name: "works" | "transfers",
+  rowOf: (view: StoreView, id: string) => { readonly treeId: TreeId } | undefined,
+): Promise<void> {
+  if (after === undefined) return;
+  const row = await store.read((view) => rowOf(view, after));
+  if (row?.treeId === tree.id) return;
+  const command = `npx coppice ${name}`;
+  throw badUse(
+    row === undefined
+      ? `--after \`${after}\` is no cursor of ${name}; give the id that a page ends with ("more: ${command} --after …"), or leave out --after for the first page.`
+      : `--after ${after} is a cursor of another tree; see that one with: ${command} --tree ${row.treeId} --after ${after}`,
+  );
 }
 
 function table<T>(

@@ -20,7 +20,10 @@ const LOOK_MS = 200;
 const PAGE = 500;
 
 export function addTree(program: Command, terminal: Terminal): void {
-  withTree(program.command("tree"))
+  withTree(program.command("tree"), {
+    json: "one object, with --watch NDJSON: one each time that it changes",
+    example: "tree --watch",
+  })
     .description("show the agents of a tree: state, unread mail, tokens, last activity")
     .option("--watch", "follow the changes until interrupted")
     .option("--closed", "closed agents as well")
@@ -81,7 +84,7 @@ async function show(terminal: Terminal, tree: TreeReader, options: Options): Pro
 async function watch(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
   if (!terminal.interactive && options.json !== true) {
     throw badUse(
-      "--watch draws on a terminal, and this is none; use --watch --json, or: coppice log --follow",
+      "--watch draws on a terminal, and this is none; use --watch --json, or: npx coppice log --follow",
     );
   }
   const block =

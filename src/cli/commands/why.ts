@@ -5,7 +5,7 @@ import { clean, type Terminal, wrap } from "../terminal.ts";
 import { reading, type TreeOptions, withTree } from "./options.ts";
 
 export function addWhy(program: Command, terminal: Terminal): void {
-  withTree(program.command("why"))
+  withTree(program.command("why"), { json: "one object", example: "why /root/searcher" })
     .description(
       "explain an agent from log and records: why it runs or not, what it waits for, who owes what",
     )

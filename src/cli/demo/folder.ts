@@ -2,7 +2,7 @@
  * One folder, to be read and nothing else (the demo's tools stand on it).
  *
  * - F1 Nothing outside of the folder is read, whether asked for by `..`, by an absolute path or through a link.
- * - F2 Hidden names are neither listed nor read: they hold settings and keys. What is installed or built is left out of walks.
+ * - F2 Hidden names are neither listed nor read: they hold settings and keys. What is installed or built is left out of lists and walks.
  * - F3 Only plain files are opened, so that no pipe or device can hold a tool.
  */
 import { constants, realpathSync, statSync } from "node:fs";
@@ -42,7 +42,7 @@ export class Folder {
     const found = await readdir(place, { withFileTypes: true });
     const entries: Entry[] = [];
     for (const entry of found) {
-      if (isHidden(entry.name)) continue;
+      if (isHidden(entry.name) || (entry.isDirectory() && LEFT_OUT.has(entry.name))) continue;
       const kind = entry.isFile()
         ? "file"
         : entry.isDirectory()

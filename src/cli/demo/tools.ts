@@ -16,7 +16,8 @@ const path = z.string().max(1000).describe("Relative to the folder; `.` is the f
 export const demoTools: readonly OwnTool[] = [
   defineTool({
     name: "list_files",
-    description: "Lists what is directly in a folder: names, kinds and sizes. Hidden names are left out.",
+    description:
+      "Lists what is directly in a folder: names, kinds and sizes. Hidden names and what is installed or built are left out.",
     input: z.strictObject({ path: path.default(".") }),
     effects: ["read"],
     async run(asked, run) {

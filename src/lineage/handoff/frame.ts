@@ -89,7 +89,7 @@ function outcomesOf(segment: HandoffSegment, at: number, segments: readonly Hand
   );
 }
 
-/** `failed, provider_refused` */
+/** `failed, provider_error` */
 export function endingOf({ status, reason }: Pick<HandoffRun, "status" | "reason">): string {
   return reason === null || reason === status ? status : `${status}, ${reason}`;
 }

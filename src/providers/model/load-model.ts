@@ -3,10 +3,12 @@
  * are taken from the user's folder, or from beside Coppice where both are installed globally. Key and address come from
  * the environment handed in, under the names that each vendor uses.
  */
-import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { z } from "zod";
 import { RejectedError } from "../../protocol/errors.ts";
+import { check } from "../../platform/check.ts";
+import type { LanguageModel } from "./language-model.ts";
 
 interface Vendor {
   readonly package: string;
@@ -48,7 +50,7 @@ const VENDORS: Readonly<Record<string, Vendor>> = {
   },
 };
 
-type Factory = (settings: Readonly<Record<string, unknown>>) => (name: string) => LanguageModelV4;
+type Factory = (settings: Readonly<Record<string, unknown>>) => (name: string) => LanguageModel;
 
 /**
  * The model of `<vendor>/<name>`, ready for `createModelProvider`.
@@ -59,7 +61,8 @@ export function loadModel(
   spec: string,
   environment: Readonly<Record<string, string | undefined>>,
   folders: readonly string[] = [process.cwd(), import.meta.dirname],
-): LanguageModelV4 {
+): LanguageModel {
+  check("loadModel", loadArguments, { spec, environment, folders });
   const slash = spec.indexOf("/");
   const vendorName = spec.slice(0, slash);
   const name = spec.slice(slash + 1);
@@ -77,6 +80,15 @@ export function loadModel(
     ...(vendorName === "openai-compatible" && { name: vendorName, includeUsage: true }),
   })(name);
 }
+
+const loadArguments = z.strictObject({
+  spec: z.string(),
+  environment: z.custom<object>(
+    (value) => typeof value === "object" && value !== null,
+    "is no environment; give `process.env` or a record",
+  ),
+  folders: z.array(z.string()),
+});
 
 /** What is there for a vendor, without a look at the value of its key. */
 export interface VendorState {

@@ -7,31 +7,35 @@
  * - A session holds nothing between steps: its transcript is the runtime's (REC-5).
  */
 import type { LanguageModelV4, SharedV4ProviderOptions } from "@ai-sdk/provider";
+import { z } from "zod";
 import { RejectedError } from "../../protocol/errors.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { check, clockSchema, optionsOf } from "../../platform/check.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
+import { modelShape } from "../model-shape.ts";
 import { OWN_LOOP_THREADS } from "../own-loop.ts";
 import type { ModelInfo, OwnLoopAdapter } from "../port.ts";
+import type { LanguageModel } from "./language-model.ts";
 import { runStep, type StepSettings } from "./run-step.ts";
 
 /** A model and what is known of it. */
 export interface ModelEntry extends Partial<ModelInfo> {
-  readonly model: LanguageModelV4;
+  readonly model: LanguageModel;
 }
 
+/** What `createModelProvider` takes. */
 export interface ModelProviderOptions {
   /**
    * The models by the names that agents use, such as `{ "openai/gpt-5": openai("gpt-5") }`; with an entry, figures such as
    * `contextWindow` can be told. Or a function that finds the model for any name.
    */
-  readonly models:
-    | Readonly<Record<string, LanguageModelV4 | ModelEntry>>
-    | ((name: string) => LanguageModelV4);
+  readonly models: Readonly<Record<string, LanguageModel | ModelEntry>> | ((name: string) => LanguageModel);
   /** The model of agents that name none; without it the first of the models given by name. */
   readonly defaultModel?: string;
   /** Silence after which a request is given up, 120,000 ms by default. */
   readonly stallMs?: number;
   /** Sent with every request, by vendor; see the documentation of its AI SDK package. */
-  readonly providerOptions?: SharedV4ProviderOptions;
+  readonly providerOptions?: Readonly<Record<string, JsonObject>>;
   readonly clock?: Clock;
 }
 
@@ -42,13 +46,14 @@ const STALL_MS = 120_000;
  * @throws RejectedError `MODEL_UNSUPPORTED` when a model given by name is not of specification v4.
  */
 export function createModelProvider(options: ModelProviderOptions): OwnLoopAdapter {
+  check("createModelProvider", optionsSchema, options);
   const { models } = options;
   const named = typeof models === "function" ? null : entriesOf(models);
   const defaultModel = options.defaultModel ?? (named === null ? null : (Object.keys(named)[0] ?? null));
   const settings: StepSettings = {
     clock: options.clock ?? systemClock,
     stallMs: options.stallMs ?? STALL_MS,
-    providerOptions: options.providerOptions ?? {},
+    providerOptions: (options.providerOptions ?? {}) as SharedV4ProviderOptions,
   };
   const find = (name: string | null): LanguageModelV4 => {
     if (name === null) {
@@ -56,7 +61,7 @@ export function createModelProvider(options: ModelProviderOptions): OwnLoopAdapt
     }
     if (typeof models === "function") return supported(name, models(name));
     if (named === null || !Object.hasOwn(named, name)) throw unknown(name, Object.keys(named ?? {}));
-    return named[name]!.model;
+    return named[name]!.model as LanguageModelV4;
   };
   if (named !== null && defaultModel !== null) find(defaultModel);
   return {
@@ -76,18 +81,39 @@ export function createModelProvider(options: ModelProviderOptions): OwnLoopAdapt
   };
 }
 
-function entriesOf(
-  models: Readonly<Record<string, LanguageModelV4 | ModelEntry>>,
-): Record<string, ModelEntry> {
+/** Which specification a model has is looked at when it is known by name (`supported`). */
+const modelSchema = z.custom<LanguageModel>();
+const optionsSchema = optionsOf<ModelProviderOptions>({
+  models: z.union(
+    [
+      z.record(z.string(), modelSchema),
+      z.custom<(name: string) => LanguageModel>((value) => typeof value === "function"),
+    ],
+    'is neither models by name, such as { "gpt-5": openai("gpt-5") }, nor a function that finds a model for a name',
+  ),
+  defaultModel: z.string().min(1).optional(),
+  stallMs: z.number().int().min(1).optional(),
+  providerOptions: z
+    .custom<Readonly<Record<string, JsonObject>>>(
+      (value) => typeof value === "object" && value !== null,
+      "is no record of options by vendor",
+    )
+    .optional(),
+  clock: clockSchema.optional(),
+});
+const entrySchema = optionsOf<ModelEntry>({ ...modelShape, model: modelSchema });
+
+function entriesOf(models: Readonly<Record<string, LanguageModel | ModelEntry>>): Record<string, ModelEntry> {
   return Object.fromEntries(
     Object.entries(models).map(([name, given]) => {
       const entry: ModelEntry = isEntry(given) ? given : { model: given };
+      check(`createModelProvider for models.${name}`, entrySchema, entry);
       return [name, { ...entry, model: supported(name, entry.model) }];
     }),
   );
 }
 
-function isEntry(given: LanguageModelV4 | ModelEntry): given is ModelEntry {
+function isEntry(given: LanguageModel | ModelEntry): given is ModelEntry {
   return (
     typeof given === "object" && given !== null && "model" in given && !("specificationVersion" in given)
   );
@@ -105,9 +131,9 @@ function infoOf(entry: ModelEntry): ModelInfo {
 }
 
 /** Callers in JavaScript, and older packages, hand in models of other specifications. */
-function supported(name: string, model: LanguageModelV4): LanguageModelV4 {
-  const version: unknown = (model as Partial<LanguageModelV4> | null | undefined)?.specificationVersion;
-  if (version === "v4") return model;
+function supported(name: string, model: LanguageModel): LanguageModelV4 {
+  const version: unknown = (model as Partial<LanguageModel> | null | undefined)?.specificationVersion;
+  if (version === "v4") return model as LanguageModelV4;
   const found = typeof version === "string" ? `specification ${version}` : "no specification";
   throw new RejectedError(
     "MODEL_UNSUPPORTED",

@@ -7,6 +7,7 @@ import type { PromptMessage, StepRequest } from "../../protocol/provider-events.
 
 type ToolMessage = Extract<PromptMessage, { role: "tool" }>;
 
+/** What a scripted step may decide by: the request, and nothing else. */
 export interface ScriptContext {
   readonly request: StepRequest;
   readonly path: string;

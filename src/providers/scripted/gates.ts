@@ -32,6 +32,7 @@ interface Gate {
   readonly watchers: Set<() => void>;
 }
 
+/** Makes gates, all of them closed. */
 export function createGates(): Gates {
   const gates = new Map<string, Gate>();
   let allOpen = false;

@@ -6,11 +6,14 @@
  * - V2 What it remembers serves assertions (`requests`, `unconsumedSteps`) and `fail` and `stall`, which leave nothing in the
  *   transcript (N2); all else comes from the request.
  */
+import { z } from "zod";
+import { check, clockSchema, optionsOf, withMethods } from "../../platform/check.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { resolveReference, ROOT_PATH } from "../../protocol/agent-path.ts";
 import { RejectedError } from "../../protocol/errors.ts";
 import type { ThreadId } from "../../protocol/ids.ts";
 import type { StepEvent, StepRequest } from "../../protocol/provider-events.ts";
+import { modelShape } from "../model-shape.ts";
 import { OWN_LOOP_THREADS } from "../own-loop.ts";
 import type { ModelInfo, OwnLoopAdapter, ProviderCapabilities } from "../port.ts";
 import { scriptContext } from "./context.ts";
@@ -29,6 +32,7 @@ import {
 /** Scripts by agent path; `*` is for every path that has none of its own. */
 export type Scripts = Readonly<Record<string, Script>>;
 
+/** What `scripted` takes beside the scripts. */
 export interface ScriptedOptions {
   /** For `pause`; the system's unless given. */
   readonly clock?: Clock;
@@ -54,6 +58,7 @@ export interface UnconsumedStep {
   readonly description: string;
 }
 
+/** A provider that plays scripts and remembers what it was asked. */
 export interface ScriptedProvider extends OwnLoopAdapter {
   readonly gates: Gates;
   /** What agents at this path were asked, oldest first; in all trees. */
@@ -91,8 +96,37 @@ interface Book {
   program: Program;
 }
 
+const isStep = (value: unknown): boolean =>
+  typeof value === "function" || Array.isArray((value as Partial<ScriptedStep> | null)?.acts);
+const step = z.custom<ScriptedStep | StepFunction>(
+  isStep,
+  "is no step; use those of `script`, or a function",
+);
+const scriptSchema = z.custom<Script>(
+  (value) =>
+    typeof value === "function" ||
+    (Array.isArray(value) &&
+      value.every(
+        (entry: unknown) => isStep(entry) || isStep((entry as { readonly step?: unknown } | null)?.step),
+      )),
+  "is no script; give a list of steps of `script`, or a function",
+);
+
+const scriptedArguments = z.strictObject({
+  scripts: z.record(z.string(), scriptSchema),
+  options: optionsOf<ScriptedOptions>({
+    clock: clockSchema.optional(),
+    gates: withMethods<Gates>("are no gates; give what `createGates()` returns", "pass", "open").optional(),
+    models: z.record(z.string(), optionsOf<Partial<ModelInfo>>(modelShape)).optional(),
+    defaultModel: z.string().min(1).optional(),
+    otherwise: step.optional(),
+    recorded: z.number().int().min(0).optional(),
+  }),
+});
+
 /** A provider that plays scripts: `scripted({ "/root": [spawn("worker", "look"), wait(), say("done")], "*": [say("ok")] })`. */
 export function scripted(scripts: Scripts, options: ScriptedOptions = {}): ScriptedProvider {
+  check("scripted", scriptedArguments, { scripts, options });
   const { clock = systemClock, gates = createGates(), otherwise = null, recorded = 256 } = options;
   const books = new Map<string, Book>();
   const records = new Map<string, StepRequest[]>();

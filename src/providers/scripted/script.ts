@@ -199,6 +199,7 @@ export function repeat(step: ScriptedStep | StepFunction, times: number = Infini
   return { step, times };
 }
 
+/** The text of a scripted text, as a step says it. */
 export function textOf(text: ScriptedText, context: ScriptContext): string {
   return typeof text === "string" ? text : text(context);
 }

@@ -6,7 +6,8 @@
  * - K2 An abort of the SDK's call ends that call, never the agents (WAI-6).
  */
 import type { Json } from "../../protocol/json.ts";
-import type { HostTool } from "../host-tools.ts";
+import { check } from "../../platform/check.ts";
+import { type HostTool, toolsSchema } from "../host-tools.ts";
 
 type Arguments = Record<string, unknown>;
 
@@ -19,6 +20,7 @@ interface AiSdkSchema {
   };
 }
 
+/** A tool in the form that the AI SDK takes. */
 export interface AiSdkTool {
   readonly description: string;
   readonly inputSchema: AiSdkSchema;
@@ -28,7 +30,9 @@ export interface AiSdkTool {
   ) => Promise<Json>;
 }
 
+/** The tools as a record for the AI SDK's `generateText`, `streamText` and agents. */
 export function toAiSdkTools(tools: readonly HostTool[]): Record<string, AiSdkTool> {
+  check("toAiSdkTools", toolsSchema, tools);
   return Object.fromEntries(tools.map((tool) => [tool.name, toAiSdkTool(tool)]));
 }
 

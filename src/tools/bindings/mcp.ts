@@ -1,6 +1,8 @@
 /** The tools in the shapes of the Model Context Protocol: what `tools/list` shows and what `tools/call` answers. */
+import { z } from "zod";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { asText, callByName, type HostTool } from "../host-tools.ts";
+import { check } from "../../platform/check.ts";
+import { asText, callByName, callOptionsSchema, type HostTool, toolsSchema } from "../host-tools.ts";
 
 export interface McpTool {
   readonly name: string;
@@ -23,7 +25,9 @@ export interface McpCallResult {
   readonly isError: boolean;
 }
 
+/** The tools as `tools/list` of the Model Context Protocol shows them. */
 export function toMcpTools(tools: readonly HostTool[]): readonly McpTool[] {
+  check("toMcpTools", toolsSchema, tools);
   return tools.map(({ name, title, description, parameters, hints }) => ({
     name,
     title,
@@ -39,12 +43,23 @@ export function toMcpTools(tools: readonly HostTool[]): readonly McpTool[] {
   }));
 }
 
-/** @throws the signal's reason. */
+/** What a vendor sends beside it is not looked at. */
+const answerArguments = z.strictObject({
+  tools: toolsSchema,
+  call: z.object({ name: z.string(), arguments: z.unknown().optional() }),
+  options: callOptionsSchema,
+});
+
+/**
+ * Carries out a `tools/call`; the answer is its result.
+ * @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call.
+ */
 export async function answerMcpCall(
   tools: readonly HostTool[],
   call: { readonly name: string; readonly arguments?: unknown },
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<McpCallResult> {
+  check("answerMcpCall", answerArguments, { tools, call, options });
   const { output, isError } = await callByName(tools, call.name, call.arguments ?? {}, options);
   return {
     content: [{ type: "text", text: asText(output) }],

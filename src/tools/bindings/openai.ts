@@ -1,6 +1,8 @@
 /** The tools for the OpenAI Responses API, and the answer to a function call as an input item of the next request. */
+import { z } from "zod";
 import type { JsonObject } from "../../protocol/json.ts";
-import { asText, callByName, type HostTool } from "../host-tools.ts";
+import { check } from "../../platform/check.ts";
+import { asText, callByName, callOptionsSchema, type HostTool, toolsSchema } from "../host-tools.ts";
 
 export interface OpenAITool {
   readonly type: "function";
@@ -23,7 +25,9 @@ export interface OpenAIFunctionOutput {
   readonly output: string;
 }
 
+/** The tools as a request of the OpenAI Responses API lists them. */
 export function toOpenAITools(tools: readonly HostTool[]): readonly OpenAITool[] {
+  check("toOpenAITools", toolsSchema, tools);
   return tools.map(({ name, description, parameters }) => ({
     type: "function",
     name,
@@ -33,12 +37,23 @@ export function toOpenAITools(tools: readonly HostTool[]): readonly OpenAITool[]
   }));
 }
 
-/** @throws the signal's reason. */
+/** What a vendor sends beside it is not looked at. */
+const answerArguments = z.strictObject({
+  tools: toolsSchema,
+  call: z.object({ call_id: z.string(), name: z.string(), arguments: z.string() }),
+  options: callOptionsSchema,
+});
+
+/**
+ * Carries out a function call of a response; the answer is an input item of the next request.
+ * @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for what is no call.
+ */
 export async function answerOpenAICall(
   tools: readonly HostTool[],
   call: OpenAIFunctionCall,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<OpenAIFunctionOutput> {
+  check("answerOpenAICall", answerArguments, { tools, call, options });
   const { output } = await callByName(tools, call.name, call.arguments, options);
   return { type: "function_call_output", call_id: call.call_id, output: asText(output) };
 }

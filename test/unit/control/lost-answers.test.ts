@@ -1,7 +1,10 @@
 /** Commits that are stored although their owner is told that they failed (REC-3): memory finds out, and nothing stays behind. */
 import { describe, expect, test } from "vitest";
+import type { Logger } from "../../../src/platform/logger.ts";
 import { gate, repeat, say, spawn, together, wait } from "../../../src/providers/scripted/script.ts";
 import type { WriteKind } from "../../../src/testing/faulty-store.ts";
+import { invariants } from "../../../src/testing/invariants.ts";
+import type { Violation } from "../../../src/testing/invariants-picture.ts";
 import { harness, STORES } from "../../support/harness.ts";
 
 const NONE = { fork_turns: "none" };
@@ -35,6 +38,63 @@ describe.each(STORES)("lost answers on %s", (store) => {
       h.onWrite = () => null;
       expect(await h.ask("again")).toMatchObject({ ending: "completed" });
     }
+  });
+
+  test("EXE-4 whichever commit it is: what is stored never runs more children than may", async () => {
+    const names = ["a", "b", "c"];
+    for (let lost = 1, more = true; more; lost += 1) {
+      await using h = await harness({
+        store,
+        scripts: {
+          "/root": [...names.map((name) => spawn(name, "look", NONE)), repeat(say("done"))],
+          "*": [repeat(together(gate("looking"), say("looked")))],
+        },
+        tree: { limits: { running: 2 } },
+      });
+      const promises = invariants(h.tree.id);
+      const broken: Violation[] = [];
+      let commits = 0;
+      h.onWrite = (_, kind) => {
+        if (kind !== "commit") return null;
+        void h.store.read((view) => broken.push(...promises.check(view)));
+        return ++commits === lost ? { kind: "error_after" } : null;
+      };
+      await h.tree.root.send("go").catch(() => null);
+      await h.clock.settle();
+      h.provider.gates.open("looking");
+      await h.clock.advance(3_000);
+      await h.tree.idle();
+      expect({ lost, broken }).toEqual({ lost, broken: [] });
+      expect(h.tree.control.tree.starting.size).toBe(0);
+      more = commits >= lost;
+    }
+  });
+
+  test("REC-3 no run begins in a session that has missed the end of the one before", async () => {
+    const errors: unknown[] = [];
+    const log = (fields: object): unknown => errors.push((fields as { readonly err?: Error }).err?.name);
+    const logger: Logger = { debug: log, info: log, warn: log, error: log, child: () => logger };
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root": [spawn("a", "look", NONE), wait({ targets: ["a"] }), repeat(say("more"))],
+        "/root/a": [together(gate("a"), say("a"))],
+      },
+      runtime: { logger },
+    });
+    await h.tree.root.send("go");
+    await h.provider.gates.arrived("a");
+    await h.clock.settle();
+    expect((await h.tree.root.status()).kind).toBe("waiting");
+    h.onWrite = loseOne("commit");
+    await expect(h.tree.root.interrupt()).rejects.toMatchObject({ code: "STORE_BUSY" });
+    const work = await h.tree.root.send("go on");
+    await h.clock.advance(60_000);
+    expect(await work.outcome()).toMatchObject({ ending: "completed" });
+    expect(errors).not.toContain("InvariantError");
+    const request = JSON.stringify(h.provider.requests("/root").at(-1)!.messages);
+    expect(request).toContain("interrupted on purpose");
+    h.provider.gates.open("a");
   });
 
   test("REC-3 who waits for a work's end, and who follows the events, learns of what was lost", async () => {

@@ -1,13 +1,13 @@
 /** Output schemas and answers that were written to do harm: a check always ends, and says what is wrong in few words. */
 import { expect, test } from "vitest";
-import { checkSchema, requireOutputSchema } from "../../../src/control/output-schema.ts";
+import { checkAnswer, requireOutputSchema } from "../../../src/control/output-schema.ts";
 import type { JsonObject } from "../../../src/protocol/json.ts";
 
 const nested = (levels: number): JsonObject =>
   JSON.parse(`${'{"items":'.repeat(levels)}{}${"}".repeat(levels)}`) as JsonObject;
 const faultOf = (schema: JsonObject, answer: string): string => {
-  const checked = checkSchema(schema, answer);
-  if (checked.ok) throw new Error("The answer was taken.");
+  const [checked] = checkAnswer(answer, [schema]);
+  if (checked?.ok !== false) throw new Error("The answer was taken.");
   return checked.fault;
 };
 
@@ -20,7 +20,7 @@ test("an answer is taken with and without a code fence", () => {
     ' ```\n{"n":1}\n```\n',
     '```json  \n\n{"n":1}\n  ```',
   ]) {
-    expect(checkSchema(schema, answer)).toEqual(taken);
+    expect(checkAnswer(answer, [schema])).toEqual([taken]);
   }
   for (const answer of ["", "```", "```json\n```", '```sql\n{"n":1}\n```', "n is 1"])
     expect(faultOf(schema, answer)).toBe("it is not JSON");
@@ -29,6 +29,14 @@ test("an answer is taken with and without a code fence", () => {
 test("WRK-8 a pattern that backtracks without end is cut off", () => {
   const schema = { type: "string", pattern: "^(a+)+$" };
   expect(faultOf(schema, JSON.stringify(`${"a".repeat(60)}!`))).toBe("it takes too long to be checked");
+});
+
+test("WRK-8 all the checks of an answer share their time", () => {
+  // Each with a time of its own, these would take longer than a test may.
+  const slow = Array.from({ length: 10 }, () => ({ type: "string", pattern: "^(a+)+$" }));
+  expect(checkAnswer(JSON.stringify(`${"a".repeat(60)}!`), slow)).toEqual(
+    slow.map(() => ({ ok: false, fault: "it takes too long to be checked" })),
+  );
 });
 
 test("WRK-8 a schema that never gets anywhere, and answers deeper than any code bears, are faults", () => {

@@ -103,6 +103,16 @@ describe("a handoff tells", () => {
     expect(commands.indexOf("lint")).toBeLessThan(commands.indexOf("npm test"));
   });
 
+  test("S3-44 a result belongs to the call of its own run", () => {
+    const [asked, result] = call("bash", { command: "make" }, "of run 2");
+    const source = thread([
+      [user("go"), asked!],
+      [result!, answer("done")],
+    ]);
+    expect(section(textOf([source]), "Commands")).toContain("- `make` (run 1): no result");
+    expect(textOf([source])).not.toContain("of run 2");
+  });
+
   test("S3-44 output is redacted, then cut to its end", () => {
     const source = thread([
       [user("go"), call("bash", { command: "deploy" }, `${"x".repeat(9_000)} password=hunter22 end`, true)],
@@ -204,7 +214,7 @@ describe("a handoff tells", () => {
     const source = thread([
       [user("one"), answer("done")],
       [user("two"), answer("done")],
-      { status: "failed", reason: "provider_refused", said: [user("three")] },
+      { status: "failed", reason: "provider_error", said: [user("three")] },
       { status: "interrupted", reason: "interrupted", said: [user("four"), answer("half")] },
     ]);
     const handoff = built(buildHandoff(inputOf([between(source, 2, 4)], { extent: "delta" })));
@@ -212,18 +222,18 @@ describe("a handoff tells", () => {
       [
         "== How the runs ended ==",
         "- run 2 (a): completed",
-        "- run 3 (a): failed, provider_refused",
+        "- run 3 (a): failed, provider_error",
         "- run 4 (a): interrupted",
       ].join("\n"),
     );
-    expect(handoff.text).toContain("=== User, run 3 (failed, provider_refused) ===\nthree");
+    expect(handoff.text).toContain("=== User, run 3 (failed, provider_error) ===\nthree");
     expect(handoff.about.coveredRuns).toEqual([[2, 4]]);
     expect(handoff.text).not.toContain("\none\n");
   });
 
   test("X-2 of a failed run that left nothing but its status", () => {
-    const source = thread([{ status: "failed", reason: "provider_refused", said: [] }]);
-    expect(textOf([source], { extent: "delta" })).toContain("- run 1 (a): failed, provider_refused");
+    const source = thread([{ status: "failed", reason: "provider_error", said: [] }]);
+    expect(textOf([source], { extent: "delta" })).toContain("- run 1 (a): failed, provider_error");
   });
 
   test("S0-29 what it is, for whom, and who wrote it; its record holds it as it is", () => {
@@ -311,6 +321,8 @@ describe("a handoff leaves out", () => {
       "== Files changed ==\n- big.ts (run 1, apply_patch, +3000 -0 lines)",
     );
     expect(edited(3_000)).not.toContain("line 7");
+    expect(section(edited(600), "Files")).toContain("+600 -0 lines)");
+    expect(edited(600)).not.toContain("line 7");
     expect(section(edited(3), "Files")).toContain("+3 -0 lines)\n--- a/big.ts\n+++ b/big.ts\n+line 0");
   });
 

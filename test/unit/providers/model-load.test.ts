@@ -1,4 +1,5 @@
 /** Models by the names that the command line takes. */
+import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +24,7 @@ describe("a model by name", () => {
       await using server = await startVendorServer();
       server.reply({ parts: [text("Here.")] });
       const environment = { [`${prefix}_API_KEY`]: "the-key", [`${prefix}_BASE_URL`]: server.baseUrl };
-      const events = await run(await openSession(loadModel(spec, environment, here)));
+      const events = await run(await openSession(loadModel(spec, environment, here) as LanguageModelV4));
       expect(deltasOf(events, "text")).toEqual(["Here."]);
       expect(events.map(({ type }) => type)).toContain("usage");
       const [request] = server.requests;

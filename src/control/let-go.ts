@@ -1,0 +1,51 @@
+/**
+ * The one way in which memory lets go of an agent when a failure has left open what is stored of its run (REC-3).
+ *
+ * - G1 Memory forgets first, so that who is woken loads anew; then the store decides (`recoverAgent`), however long it fails;
+ *   only then is the grant given back: until then the run may be open there, and counts as running (EXE-4).
+ * - G2 Nobody else is admitted for the agent meanwhile: it stays `starting` until all of that is done.
+ */
+import { InterruptedError } from "../protocol/errors.ts";
+import type { ThreadId } from "../protocol/ids.ts";
+import { delay } from "../platform/clock.ts";
+import { closeSession } from "./close-session.ts";
+import type { Grant } from "./dispatch.ts";
+import { forget } from "./load.ts";
+import { recoverAgent } from "./recovery.ts";
+import { STORE_RETRY_MS } from "./store-retry.ts";
+import type { Tree } from "./tree.ts";
+
+/** `grant` is that of a start; the one of a run in memory is with it. */
+export async function letGo(tree: Tree, threadId: ThreadId, why: string, grant?: Grant): Promise<void> {
+  const held = tree.runs.get(threadId)?.grant;
+  const place = tree.starting.hold(threadId);
+  drop(tree, threadId, why);
+  await decide(tree, threadId);
+  place[Symbol.dispose]();
+  held?.[Symbol.dispose]();
+  grant?.[Symbol.dispose]();
+  tree.reactions.drained(tree);
+}
+
+/** Out of memory, with its slot; what is stored knows nothing of it. */
+export function drop(tree: Tree, threadId: ThreadId, why: string): void {
+  const session = tree.sessions.get(threadId);
+  if (session === undefined) return;
+  forget(tree, threadId);
+  tree.residency.release(threadId);
+  session.abort?.abort(new InterruptedError("RUN_INTERRUPTED", why));
+  void closeSession(tree, session);
+}
+
+/** Resolves when the store has decided, or the tree is another's. */
+async function decide(tree: Tree, threadId: ThreadId): Promise<void> {
+  while (tree.state === "owned") {
+    try {
+      return await tree.transact((tx) => recoverAgent(tx, threadId));
+    } catch (error) {
+      const { treeId } = tree;
+      tree.shared.logger.warn({ treeId, threadId, err: error }, "what becomes of a run is not decided yet");
+      await delay(tree.shared.clock, STORE_RETRY_MS);
+    }
+  }
+}

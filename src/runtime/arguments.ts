@@ -1,0 +1,156 @@
+/**
+ * What the handles of trees, agents and works take, a schema a method; arguments have the names of the signature. The
+ * options of `createRuntime` and `openTree` stand in `options.ts`.
+ */
+import { z } from "zod";
+import type { AgentPath } from "../protocol/agent-path.ts";
+import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
+import type { IdPrefix } from "../protocol/ids.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { HostUsage } from "../control/host.ts";
+import type { InterruptInput } from "../control/interrupt.ts";
+import type { ListRequest } from "../control/listing.ts";
+import type { SpawnInput } from "../control/spawn.ts";
+import { clockSchema, functionOf, optionsOf, type Shape, signalSchema } from "../platform/check.ts";
+import { hostToolOptionsSchema } from "../tools/host-tools.ts";
+import type { CloseOptions, Keyed, PageOptions, SendOptions, SpawnOptions, SpawnRequest } from "./agent.ts";
+import type { CommandOptions } from "./command-tree.ts";
+import type { ConnectOptions } from "./connection.ts";
+import type { EventOptions } from "./event-stream.ts";
+import { choiceShape, storeSchema } from "./options.ts";
+
+const text = z.string();
+const count = z.number().int().min(0);
+const rows = z.number().int().min(1);
+const key = z.string().min(1).optional();
+const flag = z.boolean().optional();
+const cursor = z.string().nullable().optional();
+const figure = z.number().min(0);
+const idOf = <Prefix extends IdPrefix>(prefix: Prefix) =>
+  z.custom<`${Prefix}_${string}`>(
+    (value) => typeof value === "string" && value.startsWith(`${prefix}_`),
+    `is no id of this kind; it looks like ${prefix}_…`,
+  );
+const outputSchema = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
+
+const keyed = optionsOf<Keyed>({ key });
+const page = optionsOf<PageOptions>({ after: cursor, limit: rows.optional() });
+const used = optionsOf<HostUsage>({
+  inputTokens: figure,
+  outputTokens: figure,
+  cachedInputTokens: figure.optional(),
+  reasoningTokens: figure.optional(),
+  cost: figure.nullable().optional(),
+});
+
+/** By what a child's configuration is chosen. */
+const askedShape: Shape<SpawnInput["asked"]> = {
+  ...choiceShape,
+  role: z.string().min(1).nullable().optional(),
+};
+/** How its first task is asked for. */
+const requestShape: Shape<SpawnRequest> = {
+  forkTurns: text.optional(),
+  wake: z.enum(["always", "settled_only", "never"]).optional(),
+  detached: flag,
+  replyTo: text.optional(),
+  outputSchema: outputSchema.nullable().optional(),
+  acceptance: text.nullable().optional(),
+};
+/** Each takes from the options of a spawn what belongs to it. */
+export const spawnParts = { asked: z.object(askedShape), request: z.object(requestShape) };
+
+export const AGENT = {
+  send: z.strictObject({
+    message: text,
+    options: optionsOf<SendOptions>({
+      onBusy: z.enum(["steer", "queue", "reject"]).optional(),
+      key,
+      outputSchema: requestShape.outputSchema,
+      acceptance: requestShape.acceptance,
+      model: text.min(1).optional(),
+      effort: text.min(1).optional(),
+      signal: signalSchema.optional(),
+    }),
+  }),
+  tell: z.strictObject({ message: text, options: keyed }),
+  spawn: z.strictObject({
+    taskName: text,
+    message: text,
+    options: optionsOf<SpawnOptions>({ ...askedShape, ...requestShape, key }),
+  }),
+  tools: hostToolOptionsSchema,
+  interrupt: optionsOf<InterruptInput & Keyed>({
+    runId: idOf("run").optional(),
+    cascade: z.enum(["none", "subtree"]).optional(),
+    pending: z.enum(["keep", "cancel"]).optional(),
+    key,
+  }),
+  close: optionsOf<CloseOptions>({ politely: flag, key }),
+  usage: used.optional(),
+  transcript: z.strictObject({ from: count, limit: rows }),
+  page,
+  raiseBudget: z.strictObject({
+    budget: z.enum(["tokens", "money", "wallClock"]),
+    limit: figure.nullable(),
+    options: keyed,
+  }),
+};
+
+export const TREE = {
+  agent: text,
+  work: idOf("wrk"),
+  list: optionsOf<ListRequest>({
+    under: z
+      .custom<AgentPath>(
+        (value) => typeof value === "string" && /^\/root(\/[a-z0-9_]+)*$/.test(value),
+        "is no path of an agent, such as /root/worker",
+      )
+      .optional(),
+    closed: flag,
+    after: cursor,
+    limit: rows.optional(),
+  }),
+  page,
+  receipt: idOf("msg"),
+  inbox: optionsOf<{ readonly after?: number; readonly limit?: number }>({
+    after: count.optional(),
+    limit: rows.optional(),
+  }),
+  events: optionsOf<EventOptions>({
+    after: count.optional(),
+    signal: signalSchema.optional(),
+    progress: flag,
+  }),
+  log: z.strictObject({ after: count, limit: rows }),
+  idle: signalSchema.optional(),
+  answer: z.strictObject({ request: idOf("req"), answer: text, options: keyed }),
+};
+
+export const WORK = {
+  outcome: optionsOf<{ readonly signal?: AbortSignal }>({ signal: signalSchema.optional() }),
+};
+
+export const CONNECTION = { tools: hostToolOptionsSchema, usage: used };
+
+export const RUNTIME = {
+  actAs: z.strictObject({
+    token: text,
+    options: optionsOf<ConnectOptions>({ host: text.min(1).optional() }),
+  }),
+  commandTree: z.strictObject({
+    store: storeSchema,
+    treeId: idOf("thread"),
+    verb: z.enum(Object.keys(COMMAND_ARGUMENTS)),
+    args: z.record(z.string(), z.unknown()),
+    options: optionsOf<CommandOptions>({
+      clock: clockSchema.optional(),
+      timeoutMs: figure.optional(),
+      signal: signalSchema.optional(),
+      key,
+      forward: flag,
+      claim: flag,
+      provenDead: functionOf<NonNullable<CommandOptions["provenDead"]>>("is no function").optional(),
+    }),
+  }),
+};

@@ -1,0 +1,51 @@
+/** Holds docs/api.md to what the package exports, and the programs of the README to the compiler. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { apiExports, apiReference } from "../../scripts/api-reference.ts";
+import * as index from "../../src/index.ts";
+import * as testing from "../../src/testing.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const compiling = 120_000;
+
+test("docs/api.md is what the entry points export, each with words", { timeout: compiling }, () => {
+  const exported = apiExports();
+  // Where it differs: npx node scripts/api-reference.ts
+  expect(readFileSync(join(root, "docs/api.md"), "utf8")).toBe(apiReference(exported));
+  expect(exported.filter(({ words }) => !/^[A-Z`].*[.:]/.test(words)).map(({ name }) => name)).toEqual([]);
+  const values = (entry: string): string[] =>
+    exported
+      .filter((one) => one.entry === entry && !one.typeOnly)
+      .map(({ name }) => name)
+      .toSorted();
+  const { script, ...others } = testing;
+  expect(values("coppice")).toEqual(Object.keys(index).toSorted());
+  expect(values("coppice/testing")).toEqual(
+    [...Object.keys(others), ...Object.keys(script).map((name) => `script.${name}`)].toSorted(),
+  );
+});
+
+test("the programs of README.md compile", { timeout: compiling }, () => {
+  const programs = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/^```ts\n(.*?)^```$/gms)];
+  expect(programs.length).toBeGreaterThanOrEqual(3);
+  const folder = mkdtempSync(join(root, "node_modules/.readme-"));
+  try {
+    const files = programs.map(([, text], at) => {
+      const file = join(folder, `program-${at}.ts`);
+      writeFileSync(file, text!);
+      return file;
+    });
+    const config = join(folder, "tsconfig.json");
+    writeFileSync(
+      config,
+      JSON.stringify({ extends: join(root, "tsconfig.json"), files, include: [], exclude: [] }),
+    );
+    const compiler = join(root, "node_modules/typescript/bin/tsc");
+    execFileSync(process.execPath, [compiler, "-p", config], { stdio: ["ignore", "pipe", "inherit"] });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
