@@ -336,6 +336,9 @@ describe("a handoff leaves out", () => {
     const handoff = built(buildHandoff(inputOf([{ ...source, runs: source.runs.slice(0, 3) }])));
     expect(handoff.text).not.toMatch(/taken back\n|gone\.ts|of no concern/);
     expect(handoff.text).toContain("taken back later");
+    expect(section(handoff.text, "How the runs ended")).toBe(
+      "== How the runs ended ==\n- run 1 (a): completed\n- run 3 (a): rolled_back, completed",
+    );
     expect(handoff.about.coveredRuns).toEqual([
       [1, 1],
       [3, 3],
