@@ -54,11 +54,6 @@ export function budgetFor(request: BudgetRequest): HandoffBudget {
   return narrowest(caps);
 }
 
-/** A budget of so many characters and no other limit, such as a seed's whose window is not known. */
-export function charsBudget(limit: number): HandoffBudget {
-  return { limit, unit: "chars", maxBytes: limit * 3, maxChars: limit };
-}
-
 function narrowest(caps: readonly { unit: HandoffBudget["unit"]; limit: number }[]): HandoffBudget {
   const least = (kept: (unit: HandoffBudget["unit"]) => boolean): number =>
     Math.min(...caps.filter(({ unit }) => kept(unit)).map(({ limit }) => limit));
