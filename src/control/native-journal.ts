@@ -149,11 +149,12 @@ export class NativeJournal implements NativePorts {
   }
 
   wake(): void {
-    const { id, threadId } = this.#run;
-    if (this.#tree.sessions.get(threadId) !== this.#session) return;
+    const { run, agent } = this.#session;
+    const { threadId } = agent;
+    if (run === null || this.#tree.sessions.get(threadId) !== this.#session) return;
     this.#tree
       .transact((tx) => {
-        if (tx.store.run(id)?.status === "waiting") tx.effects.resume.add(threadId);
+        if (tx.store.run(run.id)?.status === "waiting") tx.effects.resume.add(threadId);
       })
       .catch((error: unknown) => {
         this.#tree.shared.logger.warn({ threadId, err: error }, "a waiting run could not be woken");

@@ -59,7 +59,7 @@ describe.each(STORES)("native runs on %s", (store) => {
       const outcome = await h.ask("go");
       expect(outcome).toMatchObject({ ending: "completed" });
       expect(outcome.text).toContain("seven");
-      expect((await h.ask("more")).text).toBe("again: more");
+      expect((await h.ask("more")).text).toMatch(/^again: .*more$/s);
       expect(await look.runs("/root")).toHaveLength(2);
       expect(native.calls("ensureThread")).toHaveLength(1);
       const [first] = await look.runs("/root");
@@ -68,12 +68,19 @@ describe.each(STORES)("native runs on %s", (store) => {
       expect(first!.usage.outputTokens).toBeGreaterThan(0);
       const items = (await look.items("/root")).filter((item) => item.runId === first!.id);
       expect(items.map((item) => item.kind)).toEqual([
+        "context",
         "user",
-        ...["assistant", "tool_result", "assistant", "tool_result"],
-        ...["assistant", "tool_result", "assistant", "tool_result"],
+        "assistant",
+        "tool_result",
+        "assistant",
+        "tool_result",
+        "assistant",
+        "tool_result",
+        "assistant",
+        "tool_result",
         "assistant",
       ]);
-      expect(items[1]).toMatchObject({
+      expect(items[2]).toMatchObject({
         phase: "tools",
         parts: [{ text: "hm" }, { text: "first a look" }, {}],
       });
@@ -139,7 +146,7 @@ describe.each(STORES)("native runs on %s", (store) => {
     await other.tree.root.tell("psst");
     deaf.gates.open("g");
     expect((await first.outcome()).text).toBe("heard false");
-    expect(JSON.stringify(deaf.calls("respond"))).toContain("1 unread message from user");
+    expect(JSON.stringify(deaf.calls("respond"))).toContain("1 unread message from library");
     expect((await new Look(other).mail("/root")).at(-1)).toMatchObject({ state: "accepted" });
     await other.ask("and now");
     expect(JSON.stringify(deaf.calls("startTurn").at(-1))).toContain("psst");
@@ -171,7 +178,12 @@ describe.each(STORES)("native runs on %s", (store) => {
     expect((await work.outcome()).ending).toBe("interrupted");
     await h.clock.settle();
     expect(native.calls("interruptTurn")).toHaveLength(1);
-    expect((await look.items("/root")).map((item) => item.kind)).toEqual(["user", "assistant", "context"]);
+    expect((await look.items("/root")).map((item) => item.kind)).toEqual([
+      "context",
+      "user",
+      "assistant",
+      "context",
+    ]);
     const again = await h.ask("again");
     expect(again.text).toContain("interrupted on purpose");
     expect(again.text).toContain("so far");
@@ -182,15 +194,18 @@ describe.each(STORES)("native runs on %s", (store) => {
 
   test("INT-3 a turn that ignores its interrupt is cut off with its session; the next run resumes", async () => {
     const native = turnFork({
-      "/root": [together(say("x"), ignoreAbort("never"), say("late")), say("fine")],
+      "/root": [together(say("x"), ignoreAbort("never"), say("late"))],
     });
     await using h = await open(native);
     const work = await h.tree.root.send("go");
     await native.gates.arrived("never");
+    await h.clock.settle();
     await h.tree.root.interrupt();
     expect((await work.outcome()).ending).toBe("interrupted");
-    expect((await h.ask("again")).text).toBe("fine");
+    await h.clock.advance(60_000);
     expect(native.calls("close")).toHaveLength(1);
+    native.gates.open("never");
+    expect((await h.ask("again")).text).toBe("late");
     expect(native.calls("resumeThread")).toHaveLength(1);
   });
 
@@ -205,7 +220,11 @@ describe.each(STORES)("native runs on %s", (store) => {
     await h.clock.settle();
     expect(native.calls("interruptTurn")).toHaveLength(1);
     await expect(h.tree.answer(request!.id, "yes")).rejects.toMatchObject({ code: "REQUEST_NOT_RESUMABLE" });
-    expect(await h.ask("next")).toMatchObject({ ending: "completed" });
+    const again = await h.tree.root.send("next");
+    await h.clock.settle();
+    const [asked] = await h.tree.requests();
+    await h.tree.answer(asked!.id, "no");
+    expect((await again.outcome()).text).toBe("no");
   });
 
   test("RUN-4 a refusal before acceptance is retried, one after it is not", async () => {
@@ -213,7 +232,9 @@ describe.each(STORES)("native runs on %s", (store) => {
     native.fault("startTurn", refuse(new TransientError("PROVIDER_OVERLOADED", "busy", {})), 2);
     await using h = await open(native);
     const look = new Look(h);
-    expect((await h.ask("go")).text).toBe("at last");
+    const first = await h.tree.root.send("go");
+    for (let step = 0; step < 50; step += 1) await h.clock.advance(1_000);
+    expect((await first.outcome()).text).toBe("at last");
     expect(native.calls("startTurn")).toHaveLength(3);
     const outcome = await h.ask("more");
     expect(outcome).toMatchObject({ ending: "provider_error", error: { code: "PROVIDER_OVERLOADED" } });
@@ -222,16 +243,18 @@ describe.each(STORES)("native runs on %s", (store) => {
   });
 
   test("RUN-4 a provider that dies in the middle of a turn fails the run; the next one resumes in a new session", async () => {
-    const native = turnFork({ "/root": [together(say("half"), gate("g"), say("no")), say("back")] });
+    const native = turnFork({ "/root": [together(say("half"), gate("g"), say("back"))] });
     await using h = await open(native);
     const look = new Look(h);
     const work = await h.tree.root.send("go");
     await native.gates.arrived("g");
+    await h.clock.settle();
     native.kill();
     expect(await work.outcome()).toMatchObject({
       ending: "provider_error",
       error: { code: "PROVIDER_UNREACHABLE" },
     });
+    native.gates.open("g");
     expect((await h.ask("again")).text).toBe("back");
     expect(native.calls("openSession")).toHaveLength(2);
     expect(native.calls("resumeThread")).toHaveLength(1);
@@ -252,12 +275,14 @@ describe.each(STORES)("native runs on %s", (store) => {
   test.each(["notify", "retry"] as const)(
     "RUN-5 REC-1 a lost native run ends runtime_lost, or is retried: %s",
     async (onLostRun) => {
-      const native = turnFork({ "/root": [together(ownTool("shell"), gate("g"), say("no")), say("done")] });
+      const native = turnFork({ "/root": [ownTool("shell"), together(gate("g"), say("done"))] });
       await using h = await open(native, { tree: { onLostRun } });
       const look = new Look(h);
       const work = await h.tree.root.send("go");
       await native.gates.arrived("g");
+      await h.clock.settle();
       native.kill();
+      native.gates.open("g");
       await h.crash();
       const outcome = await h.tree.work(work.id).outcome();
       expect(outcome.ending).toBe(onLostRun === "notify" ? "runtime_lost" : "completed");
@@ -291,7 +316,7 @@ describe.each(STORES)("native runs on %s", (store) => {
     const outcome = await h.ask("go");
     expect(outcome).toMatchObject({ ending: "turn_limit", text: "so far" });
     expect(native.calls("startTurn")).toHaveLength(2);
-    expect(JSON.stringify(turn(native).preambles)).toContain("wrap_up");
+    expect(turn(native).userMessage).toContain("wrap_up");
   });
 
   test("MBX-11 C6.10 mail takes no channel above the user's, notes take the best; a mute provider gets both as words", async () => {

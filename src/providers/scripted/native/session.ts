@@ -27,6 +27,7 @@ const PAGE = 2;
 interface Playing {
   readonly key: string;
   readonly abort: AbortController;
+  readonly killed: AbortController;
   readonly stage: Stage;
   readonly asked: Map<string, (answer: NativeAnswer) => void>;
 }
@@ -65,7 +66,9 @@ export class ScriptedNativeSession implements NativeSession {
     this.#playing = null;
     if (playing !== null) {
       playing.stage.turn.status = "interrupted";
-      playing.abort.abort(new InterruptedError("RUN_INTERRUPTED", "the session is closed."));
+      const gone = new InterruptedError("RUN_INTERRUPTED", "the session is closed.");
+      playing.killed.abort(gone);
+      playing.abort.abort(gone);
     }
     for (const one of this.#provider.conversations.all()) if (one.writer === this) one.writer = null;
     this.#provider.gone(this);
@@ -146,6 +149,7 @@ export class ScriptedNativeSession implements NativeSession {
     const turn: ConversationTurn = { id: conversations.mint("turn"), status: "running" };
     const taken = Promise.withResolvers<{ readonly turn: NativeRef | null }>();
     const abort = new AbortController();
+    const killed = new AbortController();
     const asked = new Map<string, (answer: NativeAnswer) => void>();
     const onAbort = (): void => abort.abort(input.signal.reason);
     const stage: Stage = {
@@ -158,6 +162,7 @@ export class ScriptedNativeSession implements NativeSession {
       input,
       turn,
       signal: abort.signal,
+      killed: killed.signal,
       steered: false,
       ref: (nativeId) => ({ driver: row.driver, nativeId, strength: row.capabilities.identity.item }),
       accept: () => {
@@ -178,7 +183,7 @@ export class ScriptedNativeSession implements NativeSession {
           stage.tell({ type: "request", request });
         }),
     };
-    const playing: Playing = { key: input.key, abort, stage, asked };
+    const playing: Playing = { key: input.key, abort, killed, stage, asked };
     this.#playing = playing;
     // Until it is accepted a turn is given up with its signal; afterwards by `interruptTurn` alone.
     input.signal.addEventListener("abort", onAbort, { once: true });

@@ -38,6 +38,8 @@ export interface Stage {
   readonly input: NativeTurnInput & { readonly policy: NativePolicy };
   readonly turn: ConversationTurn;
   readonly signal: AbortSignal;
+  /** Its process is gone; nobody is deaf to that. */
+  readonly killed: AbortSignal;
   /** Input that came since the step under way began. */
   steered: boolean;
   /** The turn is taken; what follows is told as events. */
@@ -124,10 +126,11 @@ class Player {
   }
 
   async #play(act: Act, context: ScriptContext, parts: AssistantPart[]): Promise<void> {
-    const { clock, gates, signal } = this.#stage;
+    const { clock, gates, signal, killed } = this.#stage;
     if (!this.#deaf) signal.throwIfAborted();
     if (!precedesAcceptance(act)) this.#accept();
-    const heard = this.#deaf ? undefined : signal;
+    killed.throwIfAborted();
+    const heard = this.#deaf ? killed : signal;
     switch (act.kind) {
       case "text":
       case "reasoning": {
@@ -144,7 +147,7 @@ class Player {
         return this.#question(act, context, parts);
       case "gate":
         this.#deaf ||= act.ignoresAbort;
-        return gates.pass(act.name, this.#deaf ? undefined : heard);
+        return gates.pass(act.name, this.#deaf ? killed : heard);
       case "pause":
         return delay(clock, act.ms, heard);
       case "fail":
@@ -208,7 +211,8 @@ class Player {
 
   /** An answer, unless the turn is stopped before it comes. */
   #heard<T>(answer: Promise<T>): Promise<T> {
-    return this.#deaf ? answer : Promise.race([answer, untilAborted(this.#stage.signal)]);
+    const { killed, signal } = this.#stage;
+    return Promise.race([answer, untilAborted(this.#deaf ? killed : signal)]);
   }
 
   #keep(message: StepRequest["messages"][number]): string {
