@@ -7,6 +7,18 @@
 export { scripted, type ScriptedProvider } from "./providers/scripted/provider.ts";
 export * as script from "./providers/scripted/script.ts";
 export type { ScriptContext } from "./providers/scripted/context.ts";
+export {
+  exclusiveFork,
+  headFork,
+  itemFork,
+  mute,
+  noFork,
+  type ScriptedNativeProvider,
+  turnFork,
+} from "./providers/scripted/native/provider.ts";
+export { changeFile, ownTool } from "./providers/scripted/native/words.ts";
+export { createNativeConversations } from "./providers/scripted/native/conversations.ts";
+export { crashAfter, hang, refuse, unauthenticated } from "./providers/scripted/native/faults.ts";
 export { createGates } from "./providers/scripted/gates.ts";
 export { createMemoryStore, type MemoryStore } from "./store/memory.ts";
 export { seededRandom } from "./platform/ids.ts";
@@ -28,4 +40,9 @@ export { invariants, type Invariants } from "./testing/invariants.ts";
 export type { Violation } from "./testing/invariants-picture.ts";
 
 export { providerConformance } from "./testing/provider-conformance.ts";
+export {
+  type NativeBehaviour,
+  nativeProviderConformance,
+  type NativeSubject,
+} from "./testing/provider-conformance-native.ts";
 export { storeConformance } from "./testing/store-conformance.ts";
