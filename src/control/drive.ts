@@ -83,6 +83,8 @@ async function start(tree: Tree, candidate: Candidate, grant: Grant, way: Way): 
     if (fresh) grant.slot.commit();
     // A cut-off provider of the run before has its grace time; the next run does not overlap with it.
     await session.drive;
+    // Nor does it with the capture of what that run has left.
+    await tree.jobs.of(threadId);
     // Who dropped it meanwhile sees to its run, and to the wake that follows.
     asked = isLoaded(tree, session);
     let run = asked ? await take(tree, session, candidate, grant, way, fresh) : null;

@@ -98,6 +98,13 @@ export function carryOut(
       raiseBudget(tx, agentAt(target), budget, limit);
       return { budget, limit };
     }
+    case "continue": {
+      const { thread, onBusy = "reject", ...input } = argumentsOf("continue", command.arguments);
+      const work = userInput(tx, agentAt(thread).threadId, user, { onBusy, ...input });
+      return { work_id: work.id };
+    }
+    default:
+      return tx.context.verbs[command.verb]!(tx, command.arguments);
   }
 }
 

@@ -80,15 +80,28 @@ function requireAdmissible(tx: Transaction, agent: AgentRecord, admitted: boolea
 }
 
 /** What becomes of input for a busy agent: it joins the run, waits for the next one, or is refused. */
+/** Before it is asked whether the thread is busy: who raced and lost is told the truth (lineage C11.9). */
+function requireRevision({ threadId, revision }: AgentRecord, expected: number | undefined): void {
+  if (expected === undefined || expected === revision) return;
+  throw new RejectedError(
+    "THREAD_REVISION_CONFLICT",
+    `${threadId} is at revision ${revision} and this was planned on ${expected}; look at it again, then ask again.`,
+    { threadId, revision, expected },
+  );
+}
+
 export type OnBusy = "steer" | "queue" | "reject";
 
 export interface UserInput extends RequestInput {
   readonly onBusy: OnBusy;
+  /** The revision of the thread that this was planned on (lineage C3.2). */
+  readonly expectedRevision?: number | undefined;
 }
 
 /**
  * Input of the user, CLI or library to an agent: a work without an agent that is owed its result (WRK-5).
- * @throws RejectedError `THREAD_BUSY` when it is busy and `onBusy` is `reject`.
+ * @throws RejectedError `THREAD_REVISION_CONFLICT` when the thread was changed since; `THREAD_BUSY` when it is busy and
+ * `onBusy` is `reject`; `PROVIDER_UNAVAILABLE` for a provider that is not there.
  */
 export function userInput(
   tx: Transaction,
@@ -108,6 +121,8 @@ export function userInput(
       },
     );
   }
+  requireRevision(agent, input.expectedRevision);
+  if (input.provider !== undefined) tx.context.requireProvider(input.provider);
   const busy = agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
   if (busy && input.onBusy === "reject") {
     throw new RejectedError(
@@ -116,10 +131,13 @@ export function userInput(
       {
         path: agent.path,
         run: agent.currentRun,
+        executionId: agent.currentRun,
       },
     );
   }
   requireAdmissible(tx, agent, false);
+  // Whoever has planned on the revision before this one is told so.
+  tx.putAgent(agent, {});
   return requestWork(tx, actingAs(tx, caller), agent, input, "user", {
     steer: input.onBusy === "steer",
     nextRun: busy && input.onBusy === "queue",

@@ -25,6 +25,7 @@ export function newAgent(
       activeProviderThreadId: null,
       selection: null,
       currentContext: null,
+      pins: [],
       rolledBack: [],
       voided: [],
       messages: 0,

@@ -2,6 +2,7 @@
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { Session } from "../session/session.ts";
+import { captureAfter } from "./captures.ts";
 import { closeInTime } from "./close-session.ts";
 import { apply, cancel, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
@@ -11,6 +12,7 @@ import { reconcile, staleSessions } from "./reconcile.ts";
 import { retry, STORE_RETRY_MS } from "./store-retry.ts";
 import type { Reactions, Tree } from "./tree.ts";
 import { endDueWaits } from "./wait-ends.ts";
+import { endWorktreeOf } from "./worktrees.ts";
 
 export function createReactions(pump: () => void): Reactions {
   return {
@@ -59,6 +61,7 @@ function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
     if (session.lifecycle.can("SETTLE")) session.lifecycle.send("SETTLE");
   }
   if (active?.runId === runId) active.grant?.[Symbol.dispose]();
+  captureAfter(tree, threadId, runId);
 }
 
 /** A return that waits for its permit has nothing to return to any more. */
@@ -70,13 +73,13 @@ function cancelReturn(tree: Tree, threadId: ThreadId): void {
 function closed(tree: Tree, threadId: ThreadId): void {
   cancel(tree, threadId);
   const session = tree.sessions.get(threadId);
-  if (session === undefined) return;
+  if (session === undefined) return endWorktreeOf(tree, threadId);
   const grant = tree.runs.get(threadId)?.grant;
   if (session.lifecycle.can("CLOSE")) session.lifecycle.send("CLOSE");
   forget(tree, threadId);
   grant?.[Symbol.dispose]();
   tree.residency.release(threadId);
-  void closeInTime(tree, session);
+  void closeInTime(tree, session).then(() => endWorktreeOf(tree, threadId));
 }
 
 /** One timer a tree, for the earliest deadline of its open waits. */

@@ -21,6 +21,7 @@ export interface RequestInput {
   readonly outputSchema?: JsonObject | null | undefined;
   readonly acceptance?: string | null | undefined;
   readonly trace?: string | null | undefined;
+  readonly provider?: string | undefined;
   readonly model?: string | undefined;
   readonly effort?: string | undefined;
 }
@@ -81,6 +82,7 @@ function startOptions(run: RunRecord | null, input: RequestInput) {
   return {
     parentRunId: run?.id ?? null,
     rootRunId: run?.rootRunId ?? null,
+    ...(input.provider === undefined ? {} : { provider: input.provider }),
     ...(input.model === undefined ? {} : { model: input.model }),
     ...(input.effort === undefined ? {} : { effort: input.effort }),
   };

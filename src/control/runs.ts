@@ -69,7 +69,7 @@ export function reserveRun(
     }),
     providerThreadId: null,
     contextHandoffIds: [],
-    pins: [],
+    pins: agent.thread?.pins ?? [],
     checkpoint: null,
     nextContextRevision: null,
     rolledBack: null,
@@ -89,7 +89,12 @@ export function reserveRun(
     completedAt: null,
   };
   tx.store.putRun(run);
-  agent = tx.putAgent(agent, { currentRun: id, runs: run.ordinal, lastActiveAt: tx.now });
+  agent = tx.putAgent(agent, {
+    currentRun: id,
+    runs: run.ordinal,
+    lastActiveAt: tx.now,
+    ...(run.pins.length === 0 ? {} : { thread: { ...agent.thread!, pins: [] } }),
+  });
   tx.putTree({ recentRuns: rate.times });
   tx.emit(
     "run.reserved",

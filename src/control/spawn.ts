@@ -17,7 +17,7 @@ import { requireQueueRoom, requireSpawnLimits } from "./limits.ts";
 import { requestWork, requireMessage } from "./request.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import { appendItems } from "./runs.ts";
-import type { ConfigRequest, Transaction } from "./transaction.ts";
+import type { ConfigRequest, PlacedWorktree, Transaction } from "./transaction.ts";
 import { activity } from "./activity.ts";
 import { allOf, lineOf } from "./family.ts";
 import { newAgent } from "./new-agent.ts";
@@ -36,6 +36,8 @@ export interface SpawnInput {
   readonly replyTo?: string | undefined;
   readonly outputSchema?: JsonObject | null | undefined;
   readonly acceptance?: string | null | undefined;
+  /** `worktree`: a worktree of its own, of the repository that its workspace is in; default: the workspace is shared. */
+  readonly isolation?: "worktree" | undefined;
   readonly trace?: string | null | undefined;
 }
 
@@ -45,7 +47,7 @@ export interface Spawned {
 }
 
 /** What can be said against a spawn before capacity is looked at. Used alone by `admission: reject`, and by `spawn`. */
-export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput) {
+export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput, worktree?: PlacedWorktree) {
   const fork = parseForkTurns(input.forkTurns);
   requireMessage(tx, input.message);
   const acting = actingAs(tx, caller);
@@ -57,6 +59,7 @@ export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput) {
       effort: acting.run?.effort ?? parent.config.effort,
     },
     asked: input.asked,
+    worktree,
     above: [...lineOf(tx.store, parent)].map((agent) => agent.config),
   });
   const name = parseTaskName(input.taskName);
@@ -68,9 +71,9 @@ export function spawn(
   tx: Transaction,
   caller: Caller,
   input: SpawnInput,
-  admitted: ThreadId | null,
+  { admitted, worktree }: { readonly admitted: ThreadId | null; readonly worktree: PlacedWorktree | undefined },
 ): Spawned {
-  const { fork, acting, parent, config, path } = checkSpawn(tx, caller, input);
+  const { fork, acting, parent, config, path } = checkSpawn(tx, caller, input, worktree);
   if (parent.state !== "open") {
     throw new RejectedError(
       "AGENT_CLOSED",

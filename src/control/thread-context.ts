@@ -13,6 +13,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { RunOutcome, ThreadFacts } from "../protocol/thread.ts";
 import { EMPTY_CONTEXT, makeCheckpoint, projectSnapshot, verifySnapshot } from "../lineage/snapshot.ts";
+import { workspaceAtSettle } from "./captures.ts";
 import type { Look, Transaction } from "./transaction.ts";
 
 /** What the next run of a thread opens on, verified. @throws RejectedError `THREAD_CONTEXT_TAMPERED`. */
@@ -58,7 +59,7 @@ export function projectRun(
 ): Projected {
   const { thread } = agent;
   if (thread === null) return { run: { checkpoint: null, nextContextRevision: null }, thread };
-  const checkpoint = makeCheckpoint(run.id, run.pins);
+  const checkpoint = makeCheckpoint(run.id, run.pins, workspaceAtSettle(tx.context, agent, run));
   const revision = (thread.currentContext ?? EMPTY_CONTEXT).revision + 1;
   const { snapshot, compaction } = projectSnapshot({
     base: contextOf(tx, agent),

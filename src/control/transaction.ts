@@ -5,11 +5,12 @@
  *   synchronous block after the commit (design, "the store is the truth").
  * - T2 Every state change writes its event in the same commit (OBS-1).
  */
-import type { AgentConfig, AgentRecord, TreeRecord } from "../protocol/agent.ts";
+import type { AgentConfig, AgentRecord, AgentWorktree, TreeRecord } from "../protocol/agent.ts";
 import { InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { EventDraft, EventType, RuntimeEvent } from "../protocol/events.ts";
 import type { IdPrefix, MailId, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
-import type { JsonObject } from "../protocol/json.ts";
+import type { CommandVerb } from "../protocol/command.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { ToolSpec } from "../protocol/tool.ts";
@@ -17,6 +18,7 @@ import type { Profile } from "../protocol/profile.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Redact } from "../platform/redact.ts";
+import type { WorkspaceCapture, WorkspaceTrees } from "../platform/workspace/port.ts";
 import type { ResolveInput } from "../policy/resolve-config.ts";
 import type { StoreTx, StoreView } from "../store/port.ts";
 
@@ -42,6 +44,9 @@ export interface Effects {
   /** Runs that wait for a budget's reservations may fit now. */
   budgetRaised: boolean;
 }
+
+/** Commands by name, as another process leaves them in a tree's inbox. */
+export type Verbs = Readonly<Partial<Record<CommandVerb, (tx: Transaction, given: JsonObject) => Json>>>;
 
 /** What a plan needs to know of its tree beside the store. */
 export interface PlanContext {
@@ -72,6 +77,11 @@ export interface PlanContext {
   /** Where an agent stands in the queue, 1 for the next. */
   position(threadId: ThreadId): number;
   readonly lineage: LineageLimits;
+  readonly workspaces: Workspaces;
+  /** Commands on threads, which stand above this folder. */
+  readonly verbs: Verbs;
+  /** @throws RejectedError `PROVIDER_UNAVAILABLE` for one that this runtime was not given. */
+  requireProvider(provider: string): void;
   /** The configuration on another provider or model (lineage C4.16). @throws RejectedError `INVALID_ARGUMENT`. */
   rebind(config: AgentConfig, to: Pick<AgentConfig, "provider" | "model" | "effort">): AgentConfig;
   /** Tools of an agent, and what they may do. */
@@ -88,6 +98,19 @@ export interface ConfigRequest {
   readonly asked: ResolveInput["asked"];
   /** Effects and budgets of the parent and of each agent above it. */
   readonly above: readonly AgentConfig[];
+  readonly worktree?: PlacedWorktree | undefined;
+}
+
+/** A worktree that was made, and the folder in it that is to be the agent's workspace. */
+export interface PlacedWorktree {
+  readonly folder: string;
+  readonly worktree: AgentWorktree;
+}
+
+/** What a runtime can do with workspaces; null what it was not given. */
+export interface Workspaces {
+  readonly capture: WorkspaceCapture | null;
+  readonly trees: WorkspaceTrees | null;
 }
 
 /** What a plan that changes nothing looks at; it runs in a read, or as a part of a transaction. */

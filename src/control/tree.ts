@@ -36,8 +36,9 @@ import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
-import { type ConfigRequest, type Effects, Look, type PlanContext, Transaction } from "./transaction.ts";
+import { type ConfigRequest, type Effects, Look, type PlanContext, Transaction, type Workspaces } from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
+import { WorkspaceJobs } from "./workspace-jobs.ts";
 
 /** What all trees of a runtime share. */
 export interface Shared {
@@ -49,6 +50,7 @@ export interface Shared {
   readonly tracer: Tracer;
   readonly redact: Redact;
   readonly lineage: LineageLimits;
+  readonly verbs: PlanContext["verbs"];
   /** Writes summaries of handoffs; null where none are wanted. */
   readonly summariser: Summariser | null;
   /** Secrets known by value, for text that is redacted while it streams. */
@@ -69,6 +71,7 @@ export interface Shared {
   /** Stored policy within what the agents above may do now (RES-8). */
   readonly withinCeiling: (config: AgentConfig, above: readonly AgentConfig[]) => AgentConfig;
   readonly workspaceExists: (path: string) => boolean;
+  readonly workspaces: Workspaces;
 }
 
 /** A run that is accepted or reserved and whose session is loaded. */
@@ -134,6 +137,7 @@ export class Tree implements PlanContext {
   readonly #held = new Map<ThreadId, Candidate>();
   readonly events = new EventHub();
   readonly watchers: Watchers;
+  readonly jobs = new WorkspaceJobs();
   /** Admitted and not running yet, or let go and not given up yet; a failure may let go of one that is being started. */
   readonly starting = new Tally<ThreadId>();
   /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */
@@ -168,12 +172,29 @@ export class Tree implements PlanContext {
     return this.shared.ids;
   }
 
+  get verbs(): PlanContext["verbs"] {
+    return this.shared.verbs;
+  }
+
+  requireProvider: PlanContext["requireProvider"] = (provider) => {
+    if (this.shared.adapter(provider) !== undefined) return;
+    throw new RejectedError(
+      "PROVIDER_UNAVAILABLE",
+      `this runtime was given no provider \`${provider}\`; add it by name, or choose another one.`,
+      { provider },
+    );
+  };
+
   rebind: PlanContext["rebind"] = (config, to) => this.shared.rebind(config, to);
 
   toolEffects: PlanContext["toolEffects"] = (agent) => this.shared.toolHost.specs(agent);
 
   get lineage(): LineageLimits {
     return this.shared.lineage;
+  }
+
+  get workspaces(): Workspaces {
+    return this.shared.workspaces;
   }
 
   get redact(): Redact {

@@ -25,6 +25,8 @@ export interface AgentConfig {
   readonly leaf: boolean;
   readonly effects: readonly Effect[];
   readonly workspace: string | null;
+  /** The worktree that was made for it, if one was; it goes or stays by rule when the agent is closed. */
+  readonly worktree: AgentWorktree | null;
   readonly budgets: Budgets;
   readonly maxOutputTokens: number | null;
   readonly contextWindow: number | null;
@@ -38,6 +40,14 @@ export interface AgentConfig {
     readonly asked: string;
     readonly effect: "clipped" | "ignored";
   }[];
+}
+
+/** A worktree of its own (`isolation: "worktree"`). */
+export interface AgentWorktree {
+  readonly path: string;
+  readonly repository: string;
+  /** The commit whose content it began with. */
+  readonly base: string;
 }
 
 export type ThreadState = "open" | "closed" | "archived";

@@ -2,9 +2,11 @@
 import { z } from "zod";
 import type { CommandId, RequestId, RunId, TreeId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
+import { PIN_SECTIONS } from "./snapshot.ts";
 
 const target = z.string();
 const message = z.string();
+const thread = z.string();
 const runId = z.templateLiteral([z.literal("run_"), z.string()]).transform((id) => id as RunId);
 const requestId = z.templateLiteral([z.literal("req_"), z.string()]).transform((id) => id as RequestId);
 
@@ -25,6 +27,27 @@ export const COMMAND_ARGUMENTS = {
     budget: z.enum(["tokens", "money", "wallClock"]),
     limit: z.number().min(0).nullable(),
   }),
+  /** Input to a thread at a known revision (lineage C3.2). */
+  continue: z.strictObject({
+    thread,
+    message,
+    provider: z.string().min(1).optional(),
+    model: z.string().min(1).optional(),
+    effort: z.string().min(1).optional(),
+    onBusy: z.enum(["reject", "queue", "steer"]).optional(),
+    expectedRevision: z.number().int().min(1).optional(),
+  }),
+  select: z.strictObject({
+    thread,
+    provider: z.string().min(1),
+    model: z.string().min(1).nullable().optional(),
+    effort: z.string().min(1).nullable().optional(),
+    cleanContext: z.boolean().optional(),
+  }),
+  rename: z.strictObject({ thread, title: z.string().nullable() }),
+  archive: z.strictObject({ thread }),
+  pin: z.strictObject({ thread, section: z.enum(PIN_SECTIONS), text: z.string() }),
+  merge_back: z.strictObject({ fork: thread, run: runId.optional() }),
 } as const;
 
 export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;

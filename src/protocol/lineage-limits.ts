@@ -39,6 +39,7 @@ export const lineageLimitsSchema = z.strictObject({
   handoffsHard: count.default(6).describe("handoffs in one provider thread before it is stale (C18.16)"),
   gapRangesSoft: count.default(4).describe("ranges of a gap before it gets the whole (C18.16)"),
   replay: z.boolean().default(true).describe("whether forks may be told by text (C5.15)"),
+  workspaceMs: size.default(60_000).describe("one capture of a workspace, or one step with a worktree"),
   diffChars: count.default(4000).describe("a file's diff before it becomes a line (C18.18)"),
 });
 

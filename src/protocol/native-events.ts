@@ -50,6 +50,7 @@ export type NativeRequest =
   /** The user is asked: words for a question, a yes or no for an approval. */
   | { readonly kind: "question" | "approval"; readonly ref: NativeRef; readonly text: string };
 
+/** The answer to a request. */
 export type NativeAnswer =
   | { readonly kind: "tool"; readonly output: Json; readonly isError: boolean }
   | { readonly kind: "answer"; readonly text: string }
@@ -85,6 +86,7 @@ export type NativeChildEvent =
       readonly text: string;
     };
 
+/** An event of a native session, with the key of its turn. */
 export type NativeEvent = (NativeTurnEvent | NativeChildEvent) & { readonly key: string | null };
 
 /** A turn of the provider's that carried a run of ours. */

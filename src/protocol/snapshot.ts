@@ -44,9 +44,12 @@ export interface CheckpointRecord {
   readonly pins: readonly Pin[];
   /** Over the run's id and its pins. */
   readonly digest: string;
-  /** State of the workspace, where a capture port is configured; `none` without one. */
+  /**
+   * State of the workspace. `none`: the checkpoint is of the context alone, because no capture is configured or nothing
+   * can be captured there; `missing`: not captured yet, or it failed.
+   */
   readonly workspace:
-    | { readonly status: "none" | "missing" }
+    | { readonly status: "none" | "missing"; readonly reason?: string }
     | {
         readonly status: "ready";
         readonly ref: string;

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import type { MailId, ProviderThreadId, RunId, ThreadId, TransferId } from "./ids.ts";
 import type { OrdinalRange } from "./ordinals.ts";
+import type { Pin } from "./snapshot.ts";
 import type { ContextSourcePoint } from "./transfer.ts";
 
 /** `projected-only`: every run opens on the snapshot alone and nothing native is resumed (C4.14). */
@@ -75,6 +76,8 @@ export interface ThreadFacts {
   readonly selection: ProviderSelection | null;
   /** The newest snapshot; null at revision 0. */
   readonly currentContext: ContextReference | null;
+  /** Lines that were pinned while no run was under way; the next one takes them over. */
+  readonly pins: readonly Pin[];
   /** Runs that a rollback took back. */
   readonly rolledBack: readonly OrdinalRange[];
   /** Runs that no provider ever accepted: nothing of them is to be told to anybody. */

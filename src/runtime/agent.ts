@@ -36,8 +36,12 @@ export interface SendOptions extends Keyed {
   readonly onBusy?: OnBusy;
   readonly outputSchema?: SpawnInput["outputSchema"];
   readonly acceptance?: SpawnInput["acceptance"];
+  /** Another provider for this run and, once it has accepted, for the thread (lineage C4.12). */
+  readonly provider?: string;
   readonly model?: string;
   readonly effort?: string;
+  /** Refused with `THREAD_REVISION_CONFLICT` when the thread has changed since (lineage C3.2). */
+  readonly expectedRevision?: number;
   readonly signal?: AbortSignal;
 }
 

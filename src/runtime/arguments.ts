@@ -56,6 +56,7 @@ const requestShape: Shape<SpawnRequest> = {
   replyTo: text.optional(),
   outputSchema: outputSchema.nullable().optional(),
   acceptance: text.nullable().optional(),
+  isolation: z.literal("worktree").optional(),
 };
 /** Each takes from the options of a spawn what belongs to it. */
 export const spawnParts = { asked: z.object(askedShape), request: z.object(requestShape) };
@@ -68,6 +69,8 @@ export const AGENT = {
       key,
       outputSchema: requestShape.outputSchema,
       acceptance: requestShape.acceptance,
+      provider: text.min(1).optional(),
+      expectedRevision: count.optional(),
       model: text.min(1).optional(),
       effort: text.min(1).optional(),
       signal: signalSchema.optional(),

@@ -25,6 +25,7 @@ import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { createRedactor } from "../platform/redact.ts";
 import type { ProcessIdentity, Store, StoreView } from "../store/port.ts";
 import { RUNTIME } from "./arguments.ts";
+import { THREAD_VERBS } from "../threads/verbs.ts";
 import { liveOwner } from "./tree-reader.ts";
 
 /** What `commandTree` takes beside the command. */
@@ -216,12 +217,16 @@ function withoutOwner(view: StoreView, treeId: TreeId, ids: Ids): PlanContext {
     isStarting: () => false,
     onlyPinnedInTheWay: () => false,
     resolveConfig: nothing,
+    verbs: THREAD_VERBS,
     rebind: nothing,
+    // Who opens the tree has the providers, and says so when the run is to start.
+    requireProvider: () => undefined,
     toolEffects: () => [],
     loaded: () => false,
     modelHint: () => null,
     position: () => 0,
     lineage: DEFAULT_LINEAGE_LIMITS,
+    workspaces: { capture: null, trees: null },
     redact: createRedactor([]),
     mintTokenDigest: () => sha256(ids.mint("tok")),
   };

@@ -23,6 +23,7 @@ export function configResolver(sources: ConfigSources) {
   return (request: ConfigRequest, profile: Profile): AgentConfig =>
     resolveConfig({
       asked: request.asked,
+      worktree: request.worktree,
       defaults: sources.subagents,
       parent: request.parent,
       providers: providerFacts(sources.providers),

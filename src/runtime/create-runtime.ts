@@ -32,6 +32,8 @@ import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
 import { Residency } from "../residency/slots.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import type { Lease, Store } from "../store/port.ts";
+import { Threads } from "../threads/threads.ts";
+import { THREAD_VERBS } from "../threads/verbs.ts";
 import { createToolHost } from "../tools/host.ts";
 import { RUNTIME } from "./arguments.ts";
 import { configResolver, type ConfigSources, providerFacts, rootConfig } from "./configs.ts";
@@ -60,6 +62,8 @@ export interface Runtime extends AsyncDisposable {
    * @throws RejectedError `TOKEN_INVALID`; `NOT_OWNER` when the tree is another process's, or its root another host's (HDR-5).
    */
   actAs(token: string, options?: ConnectOptions): Promise<Connection>;
+  /** The life of threads: continued, forked, moved to another provider, merged back, closed. */
+  readonly threads: Threads;
   /** Gives every tree back and ends what runs, as a crash would: the store has it all. The store stays open. */
   close(): Promise<void>;
 }
@@ -76,6 +80,7 @@ export async function createRuntime(options: RuntimeOptions = {}): Promise<Runti
 
 class OwnRuntime implements Runtime {
   readonly store: Store;
+  readonly threads: Threads;
   readonly #options: RuntimeOptions;
   readonly #shared: Shared;
   readonly #sources: ConfigSources;
@@ -122,6 +127,7 @@ class OwnRuntime implements Runtime {
       tracer: options.tracer ?? defaultTracer(),
       redact,
       summariser: options.summariser === undefined ? deterministic : options.summariser,
+      verbs: THREAD_VERBS,
       lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
       secrets: options.secrets ?? [],
       prices: options.prices ?? {},
@@ -154,9 +160,36 @@ class OwnRuntime implements Runtime {
       }),
       workspaceExists: folderExists,
     };
+    this.threads = new Threads({
+      store: this.store,
+      ids: this.#shared.ids,
+      lineage: this.#shared.lineage,
+      providers,
+      open: async (id) => (await this.openTree({ id })).control,
+      withNewTree: (id, act) => this.#withNewTree(id, act),
+    });
   }
 
   #pump = (): void => this.#admission.pump();
+
+  async #withNewTree<T>(treeId: TreeId, act: (lease: Lease) => Promise<T>): Promise<T> {
+    const lease = await this.#claim(treeId);
+    try {
+      return await act(lease);
+    } finally {
+      await this.store.release(lease, { abandon: true }).catch(() => undefined);
+    }
+  }
+
+  #claim(treeId: TreeId): Promise<Lease> {
+    return this.store.claim({
+      treeId,
+      token: this.#shared.ids.mint("tok"),
+      owner: this.#options.identity ?? ownIdentity(),
+      leaseMs: this.#limits.leaseMs,
+      provenDead: this.#options.provenDead ?? provenDead,
+    });
+  }
 
   async openTree(options: TreeOptions = {}): Promise<TreeHandle> {
     if (this.#closed)
@@ -180,14 +213,7 @@ class OwnRuntime implements Runtime {
         { id: options.id },
       );
     }
-    const identity = this.#options.identity ?? ownIdentity();
-    const lease = await this.store.claim({
-      treeId,
-      token: this.#shared.ids.mint("tok"),
-      owner: identity,
-      leaseMs: this.#limits.leaseMs,
-      provenDead: this.#options.provenDead ?? provenDead,
-    });
+    const lease = await this.#claim(treeId);
     try {
       if (options.id === undefined) {
         const defaults = this.#treeDefaults(options);

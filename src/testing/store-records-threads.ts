@@ -18,6 +18,7 @@ export function sampleThreadFacts(threadId: ThreadId, given: Partial<ThreadFacts
     activeProviderThreadId: null,
     selection: null,
     currentContext: null,
+    pins: [],
     rolledBack: [],
     voided: [],
     messages: 0,

@@ -8,7 +8,7 @@
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { ThreadId, TransferId } from "../protocol/ids.ts";
+import type { EventId, ThreadId, TransferId } from "../protocol/ids.ts";
 import { type LineageLimits, TITLE_CHARACTERS } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ForkDraft, ForkOrigin, ForkPolicy, ThreadFacts } from "../protocol/thread.ts";
@@ -175,6 +175,7 @@ function contextAt(
 export interface NewFork {
   readonly threadId: ThreadId;
   readonly transferId: TransferId;
+  readonly eventId: EventId;
   readonly tokenDigest: string;
 }
 
@@ -241,6 +242,14 @@ export function writeFork(tx: StoreTx, plan: ForkPlan, request: ForkRequest, ids
     createdBy: request.createdBy,
   });
   tx.putTransfer(transfer);
+  tx.appendEvent(threadId, ids.eventId, now, {
+    type: "thread.forked",
+    path: ROOT_PATH,
+    threadId,
+    runId: null,
+    workId: null,
+    data: { transferId: transfer.id, source: source.threadId, strategy: request.policy.strategy },
+  });
   const draft = fork.draft === null ? null : { ...fork.draft, threadId, createdAt: now, clearedAt: null };
   if (draft !== null) tx.putDraft(draft);
   return { agent, transfer, draft };

@@ -1,0 +1,54 @@
+/**
+ * What goes on in the workspaces of a tree's agents beside its commits: checkpoints that are taken, worktrees that are
+ * ended.
+ *
+ * - J1 Of one agent one at a time, in the order in which they were asked for; of a tree a few at a time.
+ * - J2 Its agent's next run waits for them; when the tree is given back they have a limited time to end.
+ */
+import type { Clock } from "../platform/clock.ts";
+
+const AT_ONCE = 4;
+
+export class WorkspaceJobs {
+  /** The last one of each. */
+  readonly #last = new Map<string, Promise<void>>();
+  readonly #over = new AbortController();
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  /** Resolves when none of this key is left; it never rejects. */
+  of(key: string): Promise<void> | undefined {
+    return this.#last.get(key);
+  }
+
+  /** `job` sees to its own faults. */
+  add(key: string, job: (signal: AbortSignal) => Promise<void>): void {
+    const before = this.#last.get(key);
+    const mine = this.#take(before, job).finally(() => {
+      if (this.#last.get(key) === mine) this.#last.delete(key);
+    });
+    this.#last.set(key, mine);
+  }
+
+  async #take(before: Promise<void> | undefined, job: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    await before;
+    if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+    else this.#running += 1;
+    try {
+      await job(this.#over.signal);
+    } finally {
+      // The place is handed on, or free.
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+
+  /** Waits for all of them, and calls off those that take longer. */
+  async end(clock: Clock, limitMs: number): Promise<void> {
+    if (this.#last.size === 0) return;
+    const timer = clock.setTimer(limitMs, () => this.#over.abort(), { keepAlive: true });
+    while (this.#last.size > 0) await Promise.all(this.#last.values());
+    timer.cancel();
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Merging a fork back into the thread that it was forked from (lineage C7): one pending transfer. Its text is built when the
+ * target's next run starts, and goes in with that run's message.
+ */
+import { RejectedError } from "../protocol/errors.ts";
+import type { RunId } from "../protocol/ids.ts";
+import type { TransferRecord } from "../protocol/transfer.ts";
+import { supersedeTransfer } from "../control/start-write.ts";
+import { readerOf } from "../control/thread-reader.ts";
+import type { Transaction } from "../control/transaction.ts";
+import { mergeBackPoints } from "../lineage/merge-back.ts";
+import { mergeBackTransfer } from "../lineage/transfer.ts";
+import { requireThread } from "./thread-view.ts";
+
+export interface MergeBackRequest {
+  readonly fork: string;
+  readonly target: string;
+  /** A completed run of the fork; null for its latest stable point. */
+  readonly run: RunId | null;
+  readonly createdBy: TransferRecord["createdBy"];
+}
+
+/** @throws RejectedError `MERGE_BACK_NOT_A_FORK`, `MERGE_BACK_SOURCE_UNSTABLE`, `THREAD_CLOSED`, `THREAD_ARCHIVED`. */
+export function mergeBack(tx: Transaction, request: MergeBackRequest): TransferRecord {
+  const fork = requireThread(tx.store, request.fork);
+  const target = tx.agent(requireThread(tx.store, request.target).threadId);
+  if (fork.thread === null || target.thread === null) {
+    throw new RejectedError(
+      "MERGE_BACK_NOT_A_FORK",
+      `${fork.threadId} is no fork of ${target.threadId}; merge a fork into the thread it was forked from.`,
+      { fork: fork.threadId, target: target.threadId },
+    );
+  }
+  if (target.state !== "open") {
+    throw new RejectedError(
+      target.state === "closed" ? "THREAD_CLOSED" : "THREAD_ARCHIVED",
+      `${target.threadId} is ${target.state} and has no run that could take it in; fork it to go on.`,
+      { threadId: target.threadId, state: target.state },
+    );
+  }
+  const points = mergeBackPoints(
+    { facts: fork.thread, reader: readerOf(tx.store, fork) },
+    target.threadId,
+    request.run,
+  );
+  const transfer = mergeBackTransfer({
+    id: tx.id("xfr"),
+    treeId: tx.treeId,
+    source: fork.threadId,
+    target: target.threadId,
+    ...points,
+    sourceProvider: tx.store.runAt(fork.threadId, points.sourcePoint.ordinal)?.provider ?? null,
+    targetProvider: null,
+    createdBy: request.createdBy,
+    at: tx.now,
+  });
+  for (const older of tx.store.pendingTransfersTo(target.threadId)) {
+    if (older.type === "merge_back" && older.sourceThreadId === fork.threadId)
+      supersedeTransfer(tx, older.id, transfer.id);
+  }
+  tx.store.putTransfer(transfer);
+  // A `continue` that was planned before this is planned anew.
+  const written = tx.putAgent(target, {});
+  const { id, type } = transfer;
+  tx.emit(
+    "transfer.created",
+    written,
+    {},
+    { transferId: id, type, target: target.path, fork: fork.threadId },
+  );
+  return transfer;
+}

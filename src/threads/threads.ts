@@ -1,0 +1,302 @@
+/**
+ * The commands on threads (lineage C3), for a runtime that owns the trees they concern. Whatever needs a tree opens it, as
+ * `openTree` would, and keeps it.
+ */
+import { RejectedError } from "../protocol/errors.ts";
+import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
+import type { LineageLimits } from "../protocol/lineage-limits.ts";
+import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
+import type { Pin, PinSection, SnapshotRecord } from "../protocol/snapshot.ts";
+import {
+  type ExecutionRef,
+  type ForkDraft,
+  type ForkPolicyInput,
+  forkPolicySchema,
+  type ProviderSelection,
+} from "../protocol/thread.ts";
+import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { WorkRecord } from "../protocol/work.ts";
+import { canonicalJson } from "../platform/canonical-json.ts";
+import { sha256 } from "../platform/digest.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { AgentControl } from "../control/agent-control.ts";
+import type { OnBusy } from "../control/messages.ts";
+import type { ForkPointName } from "../lineage/fork-points.ts";
+import { verifySnapshot } from "../lineage/snapshot.ts";
+import type { ProviderAdapter } from "../providers/port.ts";
+import type { Lease, Page, PageRequest, Store, StoreView } from "../store/port.ts";
+import {
+  type CapabilitiesOf,
+  type Forked,
+  type ForkPlan,
+  type ForkRequest,
+  planFork,
+  requireTitle,
+  writeFork,
+} from "./fork.ts";
+import { mergeBack } from "./merge-back.ts";
+import {
+  documentOf,
+  executionsOf,
+  requireThread,
+  summaryOf,
+  type ThreadDocument,
+  type ThreadSummary,
+} from "./thread-view.ts";
+import { archive, pin, rename, requireOpenThread, select } from "./verbs.ts";
+
+/** What a runtime gives: its store, its trees, and what its providers can do. */
+export interface ThreadPorts {
+  readonly store: Store;
+  readonly ids: Ids;
+  readonly lineage: LineageLimits;
+  readonly providers: Readonly<Record<string, ProviderAdapter>>;
+  /** The tree of a thread, opened if this process does not own it yet. */
+  open(tree: TreeId): Promise<AgentControl>;
+  /** For a tree that is about to be made; given back when `act` is done. */
+  withNewTree<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T>;
+}
+
+export interface ContinueOptions {
+  readonly provider?: string;
+  readonly model?: string;
+  readonly effort?: string;
+  /** A busy thread refuses (default), queues, or takes it in at its next step. */
+  readonly onBusy?: OnBusy;
+  /** The revision that this was planned on. */
+  readonly expectedRevision?: number;
+  readonly key?: string;
+}
+
+export interface ForkOptions {
+  /** Default: the latest completed run that has a checkpoint. */
+  readonly at?: ForkPointName;
+  readonly policy?: ForkPolicyInput;
+  readonly title?: string;
+}
+
+export interface ThreadFilter {
+  readonly workspace?: string;
+  /** Default: open ones. */
+  readonly state?: ThreadSummary["status"] | "any";
+}
+
+const USER = { kind: "user", name: "library" } as const;
+
+export class Threads {
+  readonly #ports: ThreadPorts;
+
+  constructor(ports: ThreadPorts) {
+    this.#ports = ports;
+  }
+
+  /** Threads of users, newest first; subagents stand in the tree of theirs. */
+  list(filter: ThreadFilter, page: PageRequest): Promise<Page<ThreadSummary>> {
+    const { state = "open", workspace } = filter;
+    return this.#ports.store.read((view) => {
+      const { rows, next } = view.threads(
+        { ...(state === "any" ? {} : { state }), ...(workspace === undefined ? {} : { workspace }) },
+        page,
+      );
+      return { rows: rows.map((agent) => summaryOf(view, agent)), next };
+    });
+  }
+
+  /** @throws RejectedError `THREAD_NOT_FOUND`. */
+  get(id: string): Promise<ThreadDocument> {
+    return this.#ports.store.read((view) => documentOf(view, requireThread(view, id)));
+  }
+
+  executions(id: string, page: PageRequest): Promise<Page<ExecutionRef>> {
+    return this.#ports.store.read((view) => executionsOf(view, requireThread(view, id).threadId, page));
+  }
+
+  /** The newest snapshot, verified; null at revision 0 (S1-62). @throws RejectedError `THREAD_CONTEXT_TAMPERED`. */
+  context(id: string): Promise<SnapshotRecord | null> {
+    return this.#ports.store.read((view) => {
+      const { threadId, thread } = requireThread(view, id);
+      const current = thread?.currentContext ?? null;
+      if (current === null) return null;
+      return verifySnapshot(view.snapshot(threadId, current.revision), { ...current, threadId });
+    });
+  }
+
+  /** The text that a fork or a message that could not be sent has left for the user; null when there is none. */
+  draft(id: string): Promise<ForkDraft | null> {
+    return this.#ports.store.read((view) => {
+      const draft = view.draft(requireThread(view, id).threadId);
+      return draft === undefined || draft.clearedAt !== null ? null : draft;
+    });
+  }
+
+  /** Why context went from here or came to here, oldest first. */
+  transfers(id: string, page: PageRequest): Promise<Page<TransferRecord>> {
+    return this.#ports.store.read((view) => view.transfersOf(requireThread(view, id).threadId, page));
+  }
+
+  handoffs(id: string, page: PageRequest): Promise<Page<HandoffRecord>> {
+    return this.#ports.store.read((view) => view.handoffsOf(requireThread(view, id).threadId, page));
+  }
+
+  /**
+   * Input of the user to a thread: a work whose outcome can be awaited (C3.2, C3.3).
+   * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `THREAD_REVISION_CONFLICT`, `THREAD_BUSY`,
+   * `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
+   */
+  async continue(id: string, message: string, options: ContinueOptions = {}): Promise<WorkRecord> {
+    const agent = await this.#openThread(id);
+    const control = await this.#ports.open(agent.treeId);
+    const { key, onBusy = "reject", ...rest } = options;
+    return control.userInput(agent.threadId, USER, { message, onBusy, ...rest }, { key });
+  }
+
+  /** What the next run is to use (C4.16). */
+  async select(id: string, selection: ProviderSelection): Promise<ThreadDocument> {
+    const agent = await this.#openThread(id);
+    const { tree } = await this.#ports.open(agent.treeId);
+    await tree.transact((tx) => select(tx, id, selection));
+    return this.get(id);
+  }
+
+  async rename(id: string, title: string | null): Promise<ThreadDocument> {
+    const { tree } = await this.#open(id);
+    await tree.transact((tx) => rename(tx, id, title));
+    return this.get(id);
+  }
+
+  /** Closes a settled thread and everything below it. @throws RejectedError `THREAD_BUSY`. */
+  async close(id: string): Promise<ThreadDocument> {
+    const agent = await this.#ports.store.read((view) => requireThread(view, id));
+    if (agent.state === "open") {
+      const control = await this.#ports.open(agent.treeId);
+      await control.close(agent.threadId, { politely: true });
+    }
+    return this.get(id);
+  }
+
+  async archive(id: string): Promise<ThreadDocument> {
+    const { tree } = await this.#open(id);
+    await tree.transact((tx) => archive(tx, id));
+    return this.get(id);
+  }
+
+  async pin(id: string, section: PinSection, text: string): Promise<Pin> {
+    const { tree } = await this.#open(id);
+    return tree.transact((tx) => pin(tx, id, section, text));
+  }
+
+  /** What a fork would be, without making it (C5.12). */
+  async planFork(id: string, options: ForkOptions = {}): Promise<ForkPlan> {
+    const request = forkRequest(id, options);
+    const capabilities = await this.#capabilities();
+    const { lineage } = this.#ports;
+    return this.#ports.store.read((view) => planFork(view, request, capabilities, lineage));
+  }
+
+  /**
+   * A new idle thread that begins where another one stood (C5). `new_session` makes none: it is for who creates one.
+   * @throws RejectedError `THREAD_NOT_FOUND`, `SOURCE_POINT_…`, `FORK_…`, `LINEAGE_…`.
+   */
+  async fork(id: string, options: ForkOptions = {}): Promise<Forked> {
+    const request = forkRequest(id, options);
+    const capabilities = await this.#capabilities();
+    const { store, ids, lineage } = this.#ports;
+    const { requestId } = request.policy;
+    const receipt = { key: `fork:${requestId}`, argumentsDigest: sha256(canonicalJson(request)) };
+    const before = (view: StoreView): ThreadId | null => {
+      const { source } = planFork(view, request, capabilities, lineage);
+      const known = requestId === null ? undefined : view.receipt(source.treeId, receipt.key);
+      if (known === undefined) return null;
+      if (known.argumentsDigest === receipt.argumentsDigest) return known.answer as ThreadId;
+      throw new RejectedError(
+        "COMMAND_ID_CONFLICT",
+        "this request id was used before for another fork; use a new one.",
+        { requestId },
+      );
+    };
+    const threadId =
+      (await store.read(before)) ?? (await this.#makeFork(request, capabilities, before, receipt));
+    return store.read((view) => {
+      const agent = requireThread(view, threadId);
+      const { transferId } = agent.thread!.forkedFrom!;
+      return { agent, transfer: view.transfer(transferId)!, draft: view.draft(threadId) ?? null };
+    });
+  }
+
+  #makeFork(
+    request: ForkRequest,
+    capabilities: CapabilitiesOf,
+    before: (view: StoreView) => ThreadId | null,
+    receipt: { readonly key: string; readonly argumentsDigest: string },
+  ): Promise<ThreadId> {
+    const { store, ids, lineage } = this.#ports;
+    const threadId = ids.mint("thread");
+    return this.#ports.withNewTree(threadId, (lease) =>
+      store.commit(lease, (tx) => {
+        // Whoever was faster has made it.
+        const made = before(tx);
+        if (made !== null) return made;
+        const plan = planFork(tx, request, capabilities, lineage);
+        if (request.policy.requestId !== null) {
+          const { treeId } = plan.source;
+          tx.putReceipt({ treeId, ...receipt, answer: threadId, createdAt: tx.now() });
+        }
+        const tokenDigest = sha256(ids.mint("tok"));
+        writeFork(tx, plan, request, {
+          threadId,
+          transferId: ids.mint("xfr"),
+          eventId: ids.mint("evt"),
+          tokenDigest,
+        });
+        return threadId;
+      }),
+    );
+  }
+
+  /** Brings a fork back into the thread that it was forked from (C7). */
+  async mergeBack(
+    fork: string,
+    options: { readonly into?: string; readonly run?: RunId } = {},
+  ): Promise<TransferRecord> {
+    const target = await this.#ports.store.read((view) => {
+      const { thread, threadId } = requireThread(view, fork);
+      return requireThread(view, options.into ?? thread?.lineage.parentThreadId ?? threadId);
+    });
+    const { tree } = await this.#ports.open(target.treeId);
+    const run = options.run ?? null;
+    return tree.transact((tx) => mergeBack(tx, { fork, target: target.threadId, run, createdBy: "user" }));
+  }
+
+  async #open(id: string): Promise<AgentControl> {
+    const agent = await this.#ports.store.read((view) => requireThread(view, id));
+    return this.#ports.open(agent.treeId);
+  }
+
+  async #openThread(id: string) {
+    const agent = await this.#ports.store.read((view) => requireThread(view, id));
+    requireOpenThread(agent);
+    return agent;
+  }
+
+  /** Of every adapter, asked before a plan, for a plan asks nobody. */
+  async #capabilities(): Promise<CapabilitiesOf> {
+    const known = new Map<string, ThreadCapabilities>();
+    for (const [name, adapter] of Object.entries(this.#ports.providers))
+      known.set(name, adapter.loop === "ours" ? adapter.threads : await adapter.capabilities());
+    return (provider) => known.get(provider) ?? null;
+  }
+}
+
+function forkRequest(
+  source: string,
+  { at = { kind: "latest_stable" }, policy, title }: ForkOptions,
+): ForkRequest {
+  const parsed = forkPolicySchema.parse(policy ?? {});
+  return {
+    source,
+    at,
+    policy: parsed,
+    title: title === undefined ? null : requireTitle(title),
+    createdBy: "user",
+  };
+}

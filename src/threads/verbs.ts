@@ -1,0 +1,131 @@
+/**
+ * What can be done to a thread in one commit, by its owner or for whoever asks from another process (lineage C3). Each is a
+ * plan over the store; what needs a provider, or another tree, stands elsewhere.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { Pin, PinSection } from "../protocol/snapshot.ts";
+import type { ProviderSelection, ThreadFacts } from "../protocol/thread.ts";
+import { check } from "../platform/check.ts";
+import { requireText } from "../platform/text.ts";
+import type { Transaction, Verbs } from "../control/transaction.ts";
+import { requireTitle } from "./fork.ts";
+import { mergeBack } from "./merge-back.ts";
+import { requireThread } from "./thread-view.ts";
+
+export type ThreadAgent = AgentRecord & { readonly thread: ThreadFacts };
+
+/** A thread of this tree. @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_INVARIANT_VIOLATION` for one from before threads. */
+export function threadOf(tx: Transaction, id: string): ThreadAgent {
+  const agent = requireThread(tx.store, id);
+  const { thread } = tx.agent(agent.threadId);
+  if (thread !== null) return { ...agent, thread };
+  throw new RejectedError(
+    "THREAD_INVARIANT_VIOLATION",
+    `${agent.threadId} is from before there were threads; it can go on as it is, and has no title, pins or forks.`,
+    { threadId: agent.threadId, legacy: true },
+  );
+}
+
+/** @throws RejectedError `THREAD_CLOSED`, `THREAD_ARCHIVED`. */
+export function requireOpenThread(agent: AgentRecord): void {
+  if (agent.state === "open") return;
+  throw new RejectedError(
+    agent.state === "closed" ? "THREAD_CLOSED" : "THREAD_ARCHIVED",
+    `${agent.threadId} is ${agent.state} and has no new runs; fork it to go on.`,
+    { threadId: agent.threadId, state: agent.state },
+  );
+}
+
+/** What the next run is to use; the binding changes when a provider has accepted that run (C4.16). */
+export function select(tx: Transaction, id: string, selection: ProviderSelection): ThreadAgent {
+  const agent = threadOf(tx, id);
+  requireOpenThread(agent);
+  tx.context.requireProvider(selection.provider);
+  return put(tx, agent, { selection }, "thread.selected", { ...selection });
+}
+
+/** The one change that an archived thread takes (C1.1). */
+export function rename(tx: Transaction, id: string, title: string | null): ThreadAgent {
+  const agent = threadOf(tx, id);
+  const next = title === null ? null : requireTitle(title);
+  if (agent.thread.title === next) return agent;
+  return put(tx, agent, { title: next }, "thread.renamed", { title: next });
+}
+
+/** @throws RejectedError `THREAD_INVARIANT_VIOLATION` for one that is not closed (C2.1, C3.7). Idempotent. */
+export function archive(tx: Transaction, id: string): AgentRecord {
+  const agent = threadOf(tx, id);
+  if (agent.state === "archived") return agent;
+  if (agent.state === "open") {
+    throw new RejectedError(
+      "THREAD_INVARIANT_VIOLATION",
+      `${agent.threadId} is open, and only a closed thread can be archived; close it first.`,
+      { threadId: agent.threadId, state: agent.state },
+    );
+  }
+  const archived = tx.putAgent(agent, { state: "archived" });
+  tx.emit("thread.archived", archived);
+  return archived;
+}
+
+/** Longest text of a pin, in bytes. */
+const PIN_BYTES = 4096;
+
+/** Pins a line: into the run that is under way, else into the next one (C3.9). */
+export function pin(tx: Transaction, id: string, section: PinSection, text: string): Pin {
+  const agent = threadOf(tx, id);
+  requireOpenThread(agent);
+  if (text.trim() === "") {
+    throw new RejectedError("INVALID_ARGUMENT", "a pin is blank; give the line that is to be kept.", {
+      argument: "text",
+    });
+  }
+  requireText("text", text, PIN_BYTES);
+  const line: Pin = { pinId: tx.id("pin"), section, text };
+  const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
+  if (run !== undefined) tx.store.putRun({ ...run, pins: [...run.pins, line] });
+  const pins = run === undefined ? [...agent.thread.pins, line] : agent.thread.pins;
+  put(tx, agent, { pins }, "thread.pinned", { pinId: line.pinId, section, text: tx.context.redact(text) });
+  return line;
+}
+
+function put(
+  tx: Transaction,
+  agent: ThreadAgent,
+  change: Partial<ThreadFacts>,
+  event: "thread.selected" | "thread.renamed" | "thread.pinned",
+  data: JsonObject,
+): ThreadAgent {
+  const thread = { ...agent.thread, ...change };
+  const next = tx.putAgent(agent, { thread });
+  tx.emit(event, next, { runId: next.currentRun }, data);
+  return { ...next, thread };
+}
+
+/** The same by name, as another process leaves them in a tree's inbox. */
+export const THREAD_VERBS: Verbs = {
+  select(tx, given) {
+    const { thread, ...selection } = check("select", COMMAND_ARGUMENTS.select, given);
+    const { model = null, effort = null, cleanContext = false, provider } = selection;
+    return { revision: select(tx, thread, { provider, model, effort, cleanContext }).revision };
+  },
+  rename(tx, given) {
+    const { thread, title } = check("rename", COMMAND_ARGUMENTS.rename, given);
+    return { revision: rename(tx, thread, title).revision };
+  },
+  archive(tx, given) {
+    return { revision: archive(tx, check("archive", COMMAND_ARGUMENTS.archive, given).thread).revision };
+  },
+  pin(tx, given) {
+    const { thread, section, text } = check("pin", COMMAND_ARGUMENTS.pin, given);
+    return { pin_id: pin(tx, thread, section, text).pinId };
+  },
+  merge_back(tx, given) {
+    const { fork, run = null } = check("merge_back", COMMAND_ARGUMENTS.merge_back, given);
+    const transfer = mergeBack(tx, { fork, target: tx.treeId, run, createdBy: "user" });
+    return { transfer_id: transfer.id };
+  },
+};
