@@ -4,7 +4,6 @@
  */
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord, CodexStatus } from "../protocol/agent.ts";
-import { RejectedError } from "../protocol/errors.ts";
 import type { ArtifactId, RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { MailReceipt } from "../protocol/mail.ts";
@@ -23,7 +22,7 @@ import { requireOpen } from "./delivery.ts";
 import { acknowledge, chargeHost, handOut, type HostMail, type HostUsage, unreadNotice } from "./host.ts";
 import { Hosts, type OnHostGone } from "./hosts.ts";
 import { once, recall, receiptKey } from "./idempotency.ts";
-import { interrupt, type InterruptInput, type Touched } from "./interrupt.ts";
+import { interrupt, type InterruptInput, refuseTarget, type Touched } from "./interrupt.ts";
 import type { Live } from "./listing.ts";
 import {
   checkFollowUp,
@@ -40,9 +39,10 @@ import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
 import { codexStatus, type Residents } from "./status.ts";
 import { runningScopesAt } from "./memory-change.ts";
 import type { Candidate, Tree } from "./tree.ts";
-import type { Transaction } from "./transaction.ts";
+import type { PlacedWorktree, Transaction } from "./transaction.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
 import { openWait } from "./waits.ts";
+import { spawnInWorktree } from "./worktrees.ts";
 
 export interface Options {
   /** Idempotency key (SPN-6). */
@@ -53,6 +53,13 @@ export interface SpawnReceipt {
   readonly path: AgentRecord["path"];
   readonly threadId: ThreadId;
   readonly workId: WorkId;
+}
+
+/** How a spawn is known again, and where its child is to work. */
+interface SpawnCall {
+  readonly key: ReturnType<typeof receiptKey>;
+  readonly asked: unknown;
+  readonly worktree: PlacedWorktree | undefined;
 }
 
 interface Interrupted {
@@ -81,14 +88,26 @@ export class AgentControl implements Live, Residents {
     return this.tree.read(plan);
   }
 
-  async spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
+  spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
     const key = receiptKey(caller, options.key);
-    const act = (tx: Transaction, admitted: ThreadId | null): SpawnReceipt => {
-      const spawned = spawn(tx, caller, input, admitted);
-      return { path: spawned.agent.path, threadId: spawned.agent.threadId, workId: spawned.work.id };
-    };
     // A call that is made again after a crash has another span.
     const asked = { verb: "spawn", ...input, trace: null } as unknown;
+    const act = (worktree?: PlacedWorktree): Promise<SpawnReceipt> =>
+      this.#spawn(caller, input, { key, asked, worktree });
+    if (input.isolation === undefined) return act();
+    const done = (tx: Transaction) => recall<SpawnReceipt & JsonObject>(tx, key, asked);
+    return spawnInWorktree<SpawnReceipt>(this.tree, caller, input, done, act);
+  }
+
+  async #spawn(
+    caller: Caller,
+    input: SpawnInput,
+    { key, asked, worktree }: SpawnCall,
+  ): Promise<SpawnReceipt> {
+    const act = (tx: Transaction, admitted: ThreadId | null): SpawnReceipt => {
+      const spawned = spawn(tx, caller, input, { admitted, worktree });
+      return { path: spawned.agent.path, threadId: spawned.agent.threadId, workId: spawned.work.id };
+    };
     if (this.tree.profile.admission === "queue") {
       return this.tree.transact((tx) =>
         once(tx, key, asked, () => act(tx, null) as SpawnReceipt & JsonObject),
@@ -335,19 +354,4 @@ function admissionOf(tx: Transaction, threadId: ThreadId, parent: ThreadId | nul
 /** Joining a run, or one that is about to begin, takes no permit (EXE-1). */
 function joins(tx: Transaction, agent: AgentRecord): boolean {
   return agent.parent === null || agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
-}
-
-/** The reference interrupts neither the root nor oneself (agents.md 37). */
-function refuseTarget(tx: Transaction, caller: Caller, agent: AgentRecord): void {
-  if (tx.profile.interruptOutput !== "previous_status" || caller.kind !== "agent") return;
-  const self = agent.threadId === caller.threadId;
-  if (agent.parent !== null && !self) return;
-  throw new RejectedError(
-    "INVALID_ARGUMENT",
-    self ? "an agent cannot interrupt itself." : "the root agent cannot be interrupted by an agent.",
-    {
-      argument: "target",
-      value: agent.path,
-    },
-  );
 }

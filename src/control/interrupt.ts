@@ -4,11 +4,13 @@
  */
 import { depthOf } from "../protocol/agent-path.ts";
 import type { AgentRecord, AgentStatus } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import { openCalls } from "../protocol/transcript.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { MailRecord } from "../protocol/mail.ts";
+import type { Caller } from "../protocol/tool.ts";
 import { itemOf } from "./compose.ts";
 import { deadLetter, setTrigger } from "./mail-states.ts";
 import { appendItems, partialItems, requestUnderWay } from "./runs.ts";
@@ -202,4 +204,19 @@ function cancelPending(tx: Transaction, agent: AgentRecord): void {
     for (const id of worksAskedBy(tx, mail)) endWork(tx, id, { ending: "cancelled", text: "" });
     if (mail.workId === null && mail.kind === "notice") deadLetter(tx, mail, "work_ended");
   }
+}
+
+/** The reference interrupts neither the root nor oneself (agents.md 37). */
+export function refuseTarget(tx: Transaction, caller: Caller, agent: AgentRecord): void {
+  if (tx.profile.interruptOutput !== "previous_status" || caller.kind !== "agent") return;
+  const self = agent.threadId === caller.threadId;
+  if (agent.parent !== null && !self) return;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    self ? "an agent cannot interrupt itself." : "the root agent cannot be interrupted by an agent.",
+    {
+      argument: "target",
+      value: agent.path,
+    },
+  );
 }

@@ -71,7 +71,10 @@ export function spawn(
   tx: Transaction,
   caller: Caller,
   input: SpawnInput,
-  { admitted, worktree }: { readonly admitted: ThreadId | null; readonly worktree: PlacedWorktree | undefined },
+  {
+    admitted,
+    worktree,
+  }: { readonly admitted: ThreadId | null; readonly worktree: PlacedWorktree | undefined },
 ): Spawned {
   const { fork, acting, parent, config, path } = checkSpawn(tx, caller, input, worktree);
   if (parent.state !== "open") {

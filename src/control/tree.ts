@@ -36,7 +36,14 @@ import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
-import { type ConfigRequest, type Effects, Look, type PlanContext, Transaction, type Workspaces } from "./transaction.ts";
+import {
+  type ConfigRequest,
+  type Effects,
+  Look,
+  type PlanContext,
+  Transaction,
+  type Workspaces,
+} from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
 import { WorkspaceJobs } from "./workspace-jobs.ts";
 

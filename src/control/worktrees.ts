@@ -59,7 +59,9 @@ function requireTrees(tree: Tree): WorkspaceTrees {
 }
 
 function refusal(text: string): RejectedError {
-  return new RejectedError("INVALID_ARGUMENT", `\`isolation: "worktree"\`: ${text}`, { argument: "isolation" });
+  return new RejectedError("INVALID_ARGUMENT", `\`isolation: "worktree"\`: ${text}`, {
+    argument: "isolation",
+  });
 }
 
 const NAME_CHARACTERS = 40;
@@ -77,7 +79,12 @@ async function make(tree: Tree, trees: WorkspaceTrees, folder: string, taskName:
   );
 }
 
-async function removeUnused(tree: Tree, trees: WorkspaceTrees, path: string, signal: AbortSignal): Promise<void> {
+async function removeUnused(
+  tree: Tree,
+  trees: WorkspaceTrees,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, lineage, logger } = tree.shared;
   try {
     // By rule: whether the spawn was stored may be unknown.

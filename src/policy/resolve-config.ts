@@ -7,7 +7,7 @@
  * - C2 The result holds every value, so that nothing is looked up again later.
  */
 import { isAbsolute, relative, resolve, sep } from "node:path";
-import { type AgentConfig, type Effect, EFFECTS } from "../protocol/agent.ts";
+import { type AgentConfig, type AgentWorktree, type Effect, EFFECTS } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Budgets } from "../protocol/limits.ts";
 import { type Prices, requirePrice } from "./budget.ts";
@@ -72,6 +72,8 @@ export interface ResolveInput {
   readonly prices: Prices;
   /** Budgets that somebody set on agents above. */
   readonly budgetsAbove: readonly Budgets[];
+  /** Made for this agent; its folder is its workspace, whatever its parent's is. */
+  readonly worktree?: { readonly folder: string; readonly worktree: AgentWorktree } | undefined;
   /** The profile's trait of the same name. */
   readonly rolesCarryAuthority: boolean;
 }
@@ -98,7 +100,8 @@ export function resolveConfig(input: ResolveInput): AgentConfig {
     tools,
     leaf: choice.facts?.collaborates === false,
     effects,
-    workspace,
+    workspace: input.worktree?.folder ?? workspace,
+    worktree: input.worktree?.worktree ?? null,
     budgets,
     maxOutputTokens:
       asked.maxOutputTokens ??

@@ -10,6 +10,7 @@ import { createReactions } from "../control/reactions.ts";
 import { sweepProcesses } from "../control/processes.ts";
 import { recover } from "../control/recovery.ts";
 import { type Shared, Tree } from "../control/tree.ts";
+import { sweepWorktrees } from "../control/worktrees.ts";
 import { Admission } from "../execution/admission.ts";
 import { BackOff } from "../execution/back-off.ts";
 import { PermitPool } from "../execution/permits.ts";
@@ -27,6 +28,8 @@ import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { defaultTracer } from "../platform/telemetry.ts";
 import { folderExists } from "../platform/workspace.ts";
+import { gitCapture } from "../platform/workspace/git-capture.ts";
+import { gitWorktrees } from "../platform/workspace/git-worktrees.ts";
 import { loadRoles } from "../policy/roles.ts";
 import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
 import { Residency } from "../residency/slots.ts";
@@ -159,6 +162,10 @@ class OwnRuntime implements Runtime {
         ),
       }),
       workspaceExists: folderExists,
+      workspaces: {
+        capture: options.workspaceCapture === "git" ? gitCapture() : (options.workspaceCapture ?? null),
+        trees: options.worktrees === undefined ? null : gitWorktrees(options.worktrees),
+      },
     };
     this.threads = new Threads({
       store: this.store,
@@ -279,6 +286,7 @@ class OwnRuntime implements Runtime {
     try {
       await sweepProcesses(tree);
       await tree.transact((tx) => recover(tx));
+      await sweepWorktrees(tree);
     } catch (error) {
       tree.lose("it could not be recovered");
       throw error;
@@ -338,6 +346,7 @@ class OwnRuntime implements Runtime {
     tree.state = "closing";
     tree.abandon(new InterruptedError("RUNTIME_CLOSED", "the tree was given back; open it again."));
     this.#admission.close(treeId);
+    if (owned) await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
     if (owned) await this.store.release(tree.lease, { abandon: true });
   }
 

@@ -1,4 +1,5 @@
 /** Options of `createRuntime` and `openTree`, checked at the edge and typed after (style: input is parsed once). */
+import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { EFFECTS, type Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
@@ -20,6 +21,7 @@ import type { Random } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { Identity } from "../platform/process-identity.ts";
 import type { Tracer } from "../platform/telemetry.ts";
+import type { WorkspaceCapture } from "../platform/workspace/port.ts";
 import type { Prices } from "../policy/budget.ts";
 import type { RoleSet } from "../policy/roles.ts";
 import type { AgentChoice } from "../policy/resolve-config.ts";
@@ -53,6 +55,13 @@ export interface RuntimeOptions {
   readonly subagents?: AgentChoice;
   /** Texts that must never reach logs, events, spans or handoffs, beside the shapes that are known (SEC-3). */
   readonly secrets?: readonly string[];
+  /**
+   * Captures the state of an agent's workspace after each of its runs: `git`, or a port of one's own. Default: none;
+   * checkpoints are of the context alone then.
+   */
+  readonly workspaceCapture?: WorkspaceCapture | "git";
+  /** A folder of its own, by its full path, for the worktrees of `isolation: "worktree"`; without it that is refused. */
+  readonly worktrees?: string;
   readonly logger?: Logger;
   readonly tracer?: Tracer;
   readonly clock?: Clock;
@@ -245,6 +254,13 @@ const runtimeSchema = optionsOf<RuntimeOptions>({
   profile: profile.optional(),
   subagents: optionsOf<AgentChoice>(choiceShape).optional(),
   secrets: z.array(z.string()).optional(),
+  workspaceCapture: z
+    .union([
+      z.literal("git"),
+      withMethods<WorkspaceCapture>('is no capture; give "git" or `gitCapture(…)`', "available", "capture"),
+    ])
+    .optional(),
+  worktrees: z.string().refine(isAbsolute, "is not absolute; give the full path of a folder").optional(),
   logger: withMethods<Logger>(
     "is no logger; give `stderrLogger(…)` or one of pino's shape",
     "debug",

@@ -64,6 +64,7 @@ export function sampleAgent(
       leaf: false,
       effects: [],
       workspace: null,
+      worktree: null,
       budgets: {},
       maxOutputTokens: null,
       contextWindow: null,

@@ -46,6 +46,12 @@ const referenceInput = z.strictObject({
 
 const fullInput = referenceInput.extend({
   ...resultFields,
+  isolation: z
+    .literal("worktree")
+    .optional()
+    .describe(
+      "`worktree`: the agent works in a git worktree of its own, at the last commit of your workspace; what you have not committed is not in it. What it leaves there stays when it is closed. Leave it out to share your workspace.",
+    ),
   effects,
   budgets,
   idempotency_key: idempotencyKey,
@@ -86,6 +92,7 @@ export function spawnAgent(profile: Profile): BuiltIn {
           replyTo: input.reply_to,
           outputSchema: input.output_schema as JsonObject | undefined,
           acceptance: input.acceptance,
+          isolation: input.isolation,
           trace: activeSpanReference(),
         },
         { key: input.idempotency_key },

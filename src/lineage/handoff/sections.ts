@@ -155,7 +155,8 @@ function checkpointLines({ checkpoint, redact, limits }: HandoffInput): readonly
   const { workspace, id } = checkpoint.record;
   const named = `${id} of run ${checkpoint.ordinal}`;
   if (workspace.status !== "ready") {
-    const state = workspace.status === "none" ? "not captured" : "missing";
+    const why = workspace.reason === undefined ? "" : ` (${clean(workspace.reason, redact)})`;
+    const state = `${workspace.status === "none" ? "not captured" : "missing"}${why}`;
     return [{ text: `${named}; state of the workspace: ${state}` }];
   }
   const files = workspace.files.slice(0, MOST.listed).join(", ");

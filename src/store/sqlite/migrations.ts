@@ -95,7 +95,8 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE agents ADD COLUMN workspace TEXT;
   ALTER TABLE agents ADD COLUMN lineage INTEGER;
   UPDATE agents SET
-    state = body ->> '$.state', workspace = body ->> '$.config.workspace', body = json_set(body, '$.thread', NULL)
+    state = body ->> '$.state', workspace = body ->> '$.config.workspace',
+    body = json_set(body, '$.thread', NULL, '$.config.worktree', NULL)
     WHERE json_valid(body);
   CREATE INDEX agents_roots ON agents (parent) WHERE parent IS NULL;
   CREATE INDEX agents_workspace ON agents (workspace) WHERE parent IS NULL;

@@ -44,6 +44,7 @@ const agent: AgentRecord = {
     leaf: false,
     effects: [],
     workspace: null,
+    worktree: null,
     budgets: {},
     maxOutputTokens: null,
     contextWindow: null,
