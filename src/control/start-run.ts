@@ -7,10 +7,10 @@
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, RunId, TransferId } from "../protocol/ids.ts";
-import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
-import type { HandoffRecord } from "../protocol/transfer.ts";
+import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { BuiltHandoff } from "../lineage/handoff/input.ts";
 import { summarise, type SummaryMaterial, summaryMaterial } from "../lineage/handoff/summarise.ts";
 import { renderSnapshot } from "../lineage/snapshot.ts";
@@ -18,6 +18,7 @@ import { resolveStartContext } from "../lineage/start-context.ts";
 import type { StartFacts, StartPlan } from "../lineage/start-plan.ts";
 import type { Session } from "../session/session.ts";
 import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from "./start-facts.ts";
+import { NativeStart } from "./start-native.ts";
 import { type StartText, textsOf, type ThreadAgent } from "./start-texts.ts";
 import { emptyThread, handoffBody, providerThreadOf, transferOf, writeStart } from "./start-write.ts";
 import { currentRun } from "./runs.ts";
@@ -40,6 +41,11 @@ export interface Planned {
   readonly run: RunRecord;
   readonly facts: StartFacts;
   readonly plan: StartPlan;
+  /** The provider thread that is gone on with. */
+  readonly record: ProviderThreadRecord | null;
+  readonly intended: { readonly transfer: TransferRecord; readonly sourceRef: NativeRef } | null;
+  /** The transfer that the plan names was resolved by a fork of the provider's own. */
+  readonly resolvedNatively: boolean;
   readonly texts: readonly StartText[];
   readonly snapshot: string | null;
 }
@@ -61,33 +67,71 @@ export async function prepareStart(
   signal: AbortSignal,
 ): Promise<RunStart | null> {
   const { id } = session.run!;
+  const { provider } = session;
+  const native = provider.loop === "ours" ? null : new NativeStart(tree, session, provider, to, signal);
   const known = await tree.look((look) => preparedBefore(look, id));
-  if (known !== "none") return known;
-  for (let memory = NOTHING_TRIED; ;) {
+  if (known === null) return null;
+  if (known !== "none" && (native === null || (await native.resume(known.providerThread)))) return known;
+  let memory = NOTHING_TRIED;
+  for (;;) {
     const planned = await tree.look((look) => {
       const run = currentRun(look, id);
       return planStart(look, look.agent(run.threadId) as ThreadAgent, run, session.items, to, memory);
     });
+    const asked = native === null ? "go" : await askProvider(native, planned);
+    if (asked !== "go") {
+      memory = { ...memory, ...asked };
+      continue;
+    }
     const texts = await buildTexts(tree, planned, signal);
     if (texts === "delta_too_large") {
       memory = { ...memory, deltaFits: false };
       continue;
     }
-    const { run, plan, snapshot } = planned;
-    // The plain case writes nothing that the acceptance would not write.
-    if (texts.some(({ built }) => built !== null) || plan.obsolete.length > 0)
-      return tree.transact((tx) => writeStart(tx, id, to, planned, texts));
-    const empty = [transferOf(plan.base), ...texts.map(({ transferId }) => transferId)];
-    return {
-      providerThread: await tree.look((look) =>
-        providerThreadOf(look, run, to, plan.base, tree.ids.mint("pth")),
-      ),
-      bodies: snapshot === null ? [] : [{ kind: "context", topic: "snapshot", text: snapshot }],
-      handoffs: [],
-      transfers: [],
-      empty: [...new Set(empty.filter((one) => one !== null))],
-    };
+    return storeStart(tree, to, planned, texts);
   }
+}
+
+/** What a provider has to do before anything is built; what it will not do changes the plan. */
+async function askProvider(
+  native: NativeStart,
+  { plan, record, intended, facts }: Planned,
+): Promise<"go" | Partial<StartMemory>> {
+  const { base } = plan;
+  if (intended !== null) {
+    await native.settleIntent(intended.transfer, intended.sourceRef);
+    return {};
+  }
+  // Forked now, or not at all: either way the next plan knows.
+  if (base.kind === "native_fork") return (await native.fork(base)) ? {} : { nativeFailed: true };
+  if (record !== null) return (await native.resume(record)) ? "go" : { failedResume: [record.id] };
+  // One that could not be resumed is given up for a new one, once; a second failure is the run's (C4.15).
+  if (facts.failedResume.length > 0) await native.begin();
+  return "go";
+}
+
+async function storeStart(
+  tree: Tree,
+  to: Destination,
+  planned: Planned,
+  texts: readonly BuiltText[],
+): Promise<RunStart> {
+  const { run, plan, snapshot } = planned;
+  // The plain case writes nothing that the acceptance would not write.
+  if (texts.some(({ built }) => built !== null) || plan.obsolete.length > 0)
+    return tree.transact((tx) => writeStart(tx, run.id, to, planned, texts));
+  const named = transferOf(plan.base);
+  const resolved = named !== null && planned.resolvedNatively;
+  const empty = [resolved ? null : named, ...texts.map(({ transferId }) => transferId)];
+  return {
+    providerThread: await tree.look((look) =>
+      providerThreadOf(look, run, to, plan.base, tree.ids.mint("pth")),
+    ),
+    bodies: snapshot === null ? [] : [{ kind: "context", topic: "snapshot", text: snapshot }],
+    handoffs: [],
+    transfers: resolved ? [named] : [],
+    empty: [...new Set(empty.filter((one) => one !== null))],
+  };
 }
 
 /** What an earlier attempt of this run has left ready (C4.13). */
@@ -124,17 +168,31 @@ export function planStart(
   const facts = startFacts(look, agent, run, to, memory);
   const plan = resolveStartContext(facts);
   const { base } = plan;
-  if (base.kind === "unsupported") {
+  const intended =
+    base.kind === "unsupported" && base.code === "FORK_NATIVE_INDETERMINATE" ? intentOf(facts) : null;
+  if (base.kind === "unsupported" && intended === null) {
     throw new RejectedError(base.code, base.text, { provider: to.provider, threadId: agent.threadId });
   }
+  const id = base.kind === "none" || base.kind === "handoff" ? base.providerThreadId : null;
+  const named = transferOf(base);
   const snapshot = base.kind === "projected" ? contextOf(look, agent) : null;
   return {
     run,
     facts,
     plan,
+    record: id === null ? null : (look.store.providerThread(id) ?? null),
+    intended,
+    resolvedNatively: named !== null && look.store.transfer(named)?.status === "resolved_native",
     texts: textsOf({ look, agent, run, to, facts, items }, plan),
     snapshot: snapshot === null ? null : renderSnapshot(snapshot),
   };
+}
+
+/** A fork that was asked for, and nobody knows whether it was made. */
+function intentOf({ pending, fork }: StartFacts): Planned["intended"] {
+  const transfer = pending.findLast(({ type, intent }) => type === "fork" && intent !== null);
+  const sourceRef = fork?.point.source?.nativeThreadRef ?? null;
+  return transfer === undefined || sourceRef === null ? null : { transfer, sourceRef };
 }
 
 async function buildTexts(

@@ -26,7 +26,7 @@ export function writeStart(
   tx: Transaction,
   id: RunId,
   to: Destination,
-  { plan, facts, snapshot }: Planned,
+  { plan, facts, snapshot, resolvedNatively }: Planned,
   texts: readonly BuiltText[],
 ): RunStart {
   const run = currentRun(tx, id);
@@ -38,8 +38,10 @@ export function writeStart(
       ? []
       : [writeHandoff(tx, { agent, run, to, providerThread, facts, base: plan.base }, transferId, built)],
   );
+  const base = transferOf(plan.base);
   const transfers = written.map(({ transferId }) => transferId);
-  const named = [transferOf(plan.base), ...texts.map(({ transferId }) => transferId)];
+  if (base !== null && resolvedNatively) transfers.unshift(base);
+  const named = [base, ...texts.map(({ transferId }) => transferId)];
   tx.store.putRun({
     ...run,
     providerThreadId: providerThread.id,

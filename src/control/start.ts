@@ -1,6 +1,6 @@
 /** The start of a drive: what its run gets, which of the transcript its provider has seen, and what a refusal leaves behind. */
 import type { ProviderAdapter } from "../providers/port.ts";
-import { describeError, InvariantError, RejectedError } from "../protocol/errors.ts";
+import { CoppiceError, describeError, InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
@@ -28,10 +28,17 @@ export async function beginStart(
     return start;
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof RejectedError)) throw error;
+    if (!isRefusal(error)) throw error;
     await tree.transact((tx) => refuse(tx, run.id, error));
     return "refused";
   }
+}
+
+/** What says that the run cannot start; everything else is a fault of the store or of ours. */
+function isRefusal(error: unknown): error is CoppiceError {
+  return (
+    CoppiceError.is(error) && (error instanceof RejectedError || error.code === "PROVIDER_RESUME_FAILED")
+  );
 }
 
 function destination(tree: Tree, session: Session): Destination {
@@ -85,7 +92,7 @@ function foreignRuns(
 }
 
 /** Nothing was sent: the message is kept as a draft, and a strict fork has failed (C4.9, C5.13). */
-function refuse(tx: Transaction, id: RunId, error: RejectedError): void {
+function refuse(tx: Transaction, id: RunId, error: CoppiceError): void {
   const run = currentRun(tx, id);
   const agent = tx.agent(run.threadId);
   const text = run.causes

@@ -1,0 +1,211 @@
+/**
+ * The part of a start in which a provider that owns its loop is asked: to resume its conversation, or to fork another one
+ * (lineage C4.15, C5.19). What it answers is in memory and, for a fork, in the store before a text is built or sent.
+ *
+ * - A1 A conversation that cannot be resumed is given up once, for a new one that is told everything; never in silence.
+ * - A2 The intent to fork stands in the store before the call, and is taken back or resolved after it. A crash in between
+ *   leaves it, and the fork is looked for before another is asked for.
+ * - A3 Who is not signed in is told so: no other way is tried.
+ */
+import { CoppiceError, describeError, RejectedError, TransientError } from "../protocol/errors.ts";
+import type { ProviderThreadId, RunId, ThreadId, TransferId } from "../protocol/ids.ts";
+import type { NativeThread } from "../protocol/native-events.ts";
+import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { TransferRecord } from "../protocol/transfer.ts";
+import { delay } from "../platform/clock.ts";
+import { intendNative, resolveNative } from "../lineage/transfer.ts";
+import type { StartBase } from "../lineage/start-plan.ts";
+import { hasNative, nativeCall } from "../providers/native-call.ts";
+import type { NativeConversation } from "../session/native-conversation.ts";
+import type { Session } from "../session/session.ts";
+import type { StoreView } from "../store/port.ts";
+import { allOf } from "./family.ts";
+import { currentRun } from "./runs.ts";
+import type { Destination } from "./start-facts.ts";
+import { emptyThread, tellMoved } from "./start-write.ts";
+import { must, type Transaction } from "./transaction.ts";
+import type { Tree } from "./tree.ts";
+
+type NativeFork = Extract<StartBase, { kind: "native_fork" }>;
+
+export class NativeStart {
+  readonly #tree: Tree;
+  readonly #session: Session;
+  readonly #native: NativeConversation;
+  readonly #to: Destination;
+  readonly #signal: AbortSignal;
+
+  constructor(
+    tree: Tree,
+    session: Session,
+    native: NativeConversation,
+    to: Destination,
+    signal: AbortSignal,
+  ) {
+    this.#tree = tree;
+    this.#session = session;
+    this.#native = native;
+    this.#to = to;
+    this.#signal = signal;
+  }
+
+  get #runId(): RunId {
+    return this.#session.run!.id;
+  }
+
+  /** True when the conversation goes on; false when it is given up, which its record says. */
+  async resume(record: ProviderThreadRecord): Promise<boolean> {
+    const { id, nativeThreadRef: ref } = record;
+    if (ref === null || this.#native.thread?.id === id) return true;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        this.#native.thread = { id, thread: await this.#native.session.resumeThread(ref) };
+        return true;
+      } catch (error) {
+        this.#signal.throwIfAborted();
+        refuseUnauthenticated(error);
+        const { retries } = this.#tree.limits;
+        const decision = this.#tree.shared
+          .backOff(this.#to.provider)
+          .failed(error, attempt, false, error instanceof TransientError ? retries : 0);
+        if (decision.retry) {
+          await delay(this.#tree.shared.clock, decision.delayMs, this.#signal);
+          continue;
+        }
+        const { threadId } = this.#session.agent;
+        this.#tree.shared.logger.warn({ threadId, err: error }, "a provider's conversation was given up");
+        await this.#tree.transact((tx) => giveUp(tx, id));
+        return false;
+      }
+    }
+  }
+
+  /** A new conversation in place of one that is given up. @throws TransientError `PROVIDER_RESUME_FAILED`. */
+  async begin(): Promise<void> {
+    const { model, effort } = this.#session.run!;
+    try {
+      this.#native.unused ??= await this.#native.session.ensureThread({ model, effort });
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      throw new TransientError(
+        "PROVIDER_RESUME_FAILED",
+        `the provider could neither resume its conversation nor begin another: ${describeError(error)}`,
+        { provider: this.#to.provider },
+        { cause: error },
+      );
+    }
+  }
+
+  /**
+   * Forks the source's conversation at the point. False when the provider refused and text may be tried instead.
+   * @throws RejectedError `FORK_NATIVE_FAILED` where it may not.
+   */
+  async fork({ transferId, sourceRef, boundary }: NativeFork): Promise<boolean> {
+    const { intent, turns, strict } = await this.#tree.transact((tx) => this.#intend(tx, transferId));
+    let forked: NativeThread;
+    try {
+      forked = await nativeCall(
+        this.#native.session,
+        "forkThread",
+      )({ source: sourceRef, boundary, turns, intentId: intent, signal: this.#signal });
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      // A provider that is gone may have forked before it went: that is looked for, not asked for again.
+      const gone = CoppiceError.is(error) && error.code === "PROVIDER_UNREACHABLE";
+      if (gone) throw indeterminate(transferId, error);
+      await this.#tree.transact((tx) => takeBack(tx, transferId));
+      refuseUnauthenticated(error);
+      if (!strict) return false;
+      throw new RejectedError(
+        "FORK_NATIVE_FAILED",
+        `the provider refused to fork its conversation: ${describeError(error)}. Try again, or fork with \`replay\`.`,
+        { transferId },
+        error,
+      );
+    }
+    await this.#adopt(transferId, forked, sourceRef);
+    return true;
+  }
+
+  /** After a crash in the middle of a fork: one that is there and nobody's is taken; else the intent is taken back. */
+  async settleIntent(transfer: TransferRecord, sourceRef: NativeRef): Promise<void> {
+    const { session } = this.#native;
+    if (!hasNative(session, "findForks")) throw indeterminate(transfer.id);
+    const found = await nativeCall(session, "findForks")(sourceRef);
+    this.#signal.throwIfAborted();
+    const known = await this.#tree.read((view) => knownConversations(view, transfer.targetThreadId));
+    const orphan = found.findLast(({ ref }) => !known.has(ref.nativeId));
+    if (orphan !== undefined) await this.#adopt(transfer.id, orphan, sourceRef);
+    else await this.#tree.transact((tx) => takeBack(tx, transfer.id));
+  }
+
+  #intend(tx: Transaction, id: TransferId) {
+    const transfer = must(tx.store.transfer(id), "transfer", id);
+    const intent = tx.id("int");
+    tx.store.putTransfer(intendNative(transfer, intent, tx.now));
+    const run = tx.store.runAt(transfer.sourceThreadId, transfer.sourcePoint.ordinal);
+    const source = run?.providerThreadId ?? null;
+    const turns = source === null ? [] : (tx.store.providerThread(source)?.turns ?? []);
+    return { intent, turns, strict: transfer.requestedStrategy === "native" };
+  }
+
+  async #adopt(id: TransferId, forked: NativeThread, sourceRef: NativeRef): Promise<void> {
+    const made = await this.#tree.transact((tx): ProviderThreadId => {
+      const run = currentRun(tx, this.#runId);
+      const record: ProviderThreadRecord = {
+        ...emptyThread(tx, run, tx.id("pth")),
+        instanceId: this.#to.instanceId,
+        driver: this.#to.driver,
+        nativeThreadRef: forked.ref,
+        nativeHeadRef: forked.head,
+        forkedFrom: sourceRef,
+        status: "idle",
+      };
+      tx.store.putProviderThread(record);
+      const transfer = must(tx.store.transfer(id), "transfer", id);
+      const resolved = {
+        ...resolveNative(transfer, forked.ref, tx.now),
+        targetProvider: this.#to.provider,
+      };
+      tx.store.putTransfer(resolved);
+      tellMoved(tx, tx.agent(run.threadId), resolved, run.id);
+      return record.id;
+    });
+    this.#native.thread = { id: made, thread: forked };
+  }
+}
+
+/** Of the whole lineage: siblings are forks of the same conversation, and not orphans. */
+function knownConversations(view: StoreView, threadId: ThreadId): ReadonlySet<string> {
+  const root = view.agent(threadId)?.thread?.lineage.rootThreadId ?? threadId;
+  const known = new Set<string>();
+  for (const agent of allOf((page) => view.descendants(root, page))) {
+    for (const { nativeThreadRef } of view.providerThreadsOf(agent.threadId))
+      if (nativeThreadRef !== null) known.add(nativeThreadRef.nativeId);
+  }
+  return known;
+}
+
+function giveUp(tx: Transaction, id: ProviderThreadId): void {
+  const record = must(tx.store.providerThread(id), "provider thread", id);
+  tx.store.putProviderThread({ ...record, status: "error", updatedAt: tx.now });
+}
+
+function takeBack(tx: Transaction, id: TransferId): void {
+  const transfer = must(tx.store.transfer(id), "transfer", id);
+  if (transfer.intent !== null) tx.store.putTransfer({ ...transfer, intent: null, updatedAt: tx.now });
+}
+
+/** @throws the refusal itself: somebody has to sign in, and nothing else helps (C5.14). */
+function refuseUnauthenticated(error: unknown): void {
+  if (error instanceof RejectedError && error.code === "PROVIDER_UNAVAILABLE") throw error;
+}
+
+function indeterminate(transferId: TransferId, cause?: unknown): RejectedError {
+  return new RejectedError(
+    "FORK_NATIVE_INDETERMINATE",
+    "whether the provider has forked its conversation is not known; reconcile the thread, then send again.",
+    { transferId },
+    cause,
+  );
+}
