@@ -6,8 +6,10 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { ForkFacts, StartFacts, StartTarget } from "../lineage/start-plan.ts";
+import { endOfRun } from "../lineage/thread-reader.ts";
 import { candidateOf } from "../lineage/start-candidates.ts";
 import type { StoreView } from "../store/port.ts";
+import { readerOf } from "./thread-reader.ts";
 import type { Look } from "./transaction.ts";
 
 /** What attempts of this start have taught that no record holds. */
@@ -75,7 +77,10 @@ function deliveredInto(view: StoreView, { handoffIds }: ProviderThreadRecord): r
 function forkFacts(look: Look, transfer: TransferRecord, memory: StartMemory): ForkFacts | null {
   const { sourcePoint: point, sourceThreadId } = transfer;
   const run = look.store.runAt(sourceThreadId, point.ordinal);
-  if (look.store.agent(sourceThreadId) === undefined) return null;
+  const thread = look.store.agent(sourceThreadId);
+  if (thread === undefined) return null;
+  // A named message may stand at the very end of a run, which providers can name where they cannot name items.
+  const wholeRun = point.items === endOfRun(readerOf(look.store, thread), point.ordinal);
   const id = run?.providerThreadId ?? null;
   const source = id === null ? undefined : look.store.providerThread(id);
   return {
@@ -85,8 +90,8 @@ function forkFacts(look: Look, transfer: TransferRecord, memory: StartMemory): F
           ? null
           : { ...source, ofChild: source.ownerNodeId !== null, busy: source.status === "active" },
       ordinal: point.ordinal,
-      wholeRun: point.turnItemId === null,
-      item: point.turnItemId === null ? null : point.providerTurnRef,
+      wholeRun,
+      item: wholeRun ? null : point.providerTurnRef,
       cut: point.cut,
       carries: transfer.requestedStrategy !== "none",
     },
