@@ -55,13 +55,6 @@ export interface SpawnReceipt {
   readonly workId: WorkId;
 }
 
-/** How a spawn is known again, and where its child is to work. */
-interface SpawnCall {
-  readonly key: ReturnType<typeof receiptKey>;
-  readonly asked: unknown;
-  readonly worktree: PlacedWorktree | undefined;
-}
-
 interface Interrupted {
   readonly touched: readonly Touched[];
   readonly previous: CodexStatus;
@@ -93,7 +86,7 @@ export class AgentControl implements Live, Residents {
     // A call that is made again after a crash has another span.
     const asked = { verb: "spawn", ...input, trace: null } as unknown;
     const act = (worktree?: PlacedWorktree): Promise<SpawnReceipt> =>
-      this.#spawn(caller, input, { key, asked, worktree });
+      this.#spawn(caller, input, worktree, key, asked);
     if (input.isolation === undefined) return act();
     const done = (tx: Transaction) => recall<SpawnReceipt & JsonObject>(tx, key, asked);
     return spawnInWorktree<SpawnReceipt>(this.tree, caller, input, done, act);
@@ -102,7 +95,9 @@ export class AgentControl implements Live, Residents {
   async #spawn(
     caller: Caller,
     input: SpawnInput,
-    { key, asked, worktree }: SpawnCall,
+    worktree: PlacedWorktree | undefined,
+    key: ReturnType<typeof receiptKey>,
+    asked: unknown,
   ): Promise<SpawnReceipt> {
     const act = (tx: Transaction, admitted: ThreadId | null): SpawnReceipt => {
       const spawned = spawn(tx, caller, input, { admitted, worktree });

@@ -10,32 +10,25 @@ import type { AgentConfig, AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
 import { ASSUMED_CONTEXT_WINDOW, type Limits } from "../protocol/limits.ts";
-import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Mailbox } from "../protocol/mail.ts";
 import type { Profile } from "../protocol/profile.ts";
-import type { ToolHost } from "../protocol/tool.ts";
-import type { Clock, Timer } from "../platform/clock.ts";
+import type { Timer } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
-import type { Ids, Random } from "../platform/ids.ts";
-import type { Logger } from "../platform/logger.ts";
+import type { Ids } from "../platform/ids.ts";
 import type { Redact } from "../platform/redact.ts";
-import type { Tracer } from "../platform/telemetry.ts";
 import type { AdmissionLane } from "../execution/admission.ts";
-import type { BackOff } from "../execution/back-off.ts";
 import type { PermitPool } from "../execution/permits.ts";
 import { Tally } from "../execution/tally.ts";
-import type { Prices } from "../policy/budget.ts";
-import type { ProviderAdapter } from "../providers/port.ts";
 import type { Residency } from "../residency/slots.ts";
-import type { Inspect } from "../session/lifecycle.ts";
 import type { Session } from "../session/session.ts";
-import type { Lease, Store, StoreView } from "../store/port.ts";
+import type { Lease, StoreView } from "../store/port.ts";
 import { Reservations } from "./budget-scopes.ts";
 import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
+import type { Shared } from "./shared.ts";
 import {
   type ConfigRequest,
   type Effects,
@@ -46,40 +39,6 @@ import {
 } from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
 import { WorkspaceJobs } from "./workspace-jobs.ts";
-
-/** What all trees of a runtime share. */
-export interface Shared {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly tracer: Tracer;
-  readonly redact: Redact;
-  readonly lineage: LineageLimits;
-  readonly verbs: PlanContext["verbs"];
-  /** Writes summaries of handoffs; null where none are wanted. */
-  readonly summariser: Summariser | null;
-  /** Secrets known by value, for text that is redacted while it streams. */
-  readonly secrets: readonly string[];
-  readonly prices: Prices;
-  readonly inspect: Inspect | undefined;
-  readonly toolHost: ToolHost;
-  readonly adapter: (provider: string) => ProviderAdapter | undefined;
-  readonly backOff: (provider: string) => BackOff;
-  /** Own tools of the runtime, by name. */
-  readonly hasTool: (name: string) => boolean;
-  readonly resolveConfig: (request: ConfigRequest, profile: Profile) => AgentConfig;
-  /** The same configuration on another provider or model. */
-  readonly rebind: (
-    config: AgentConfig,
-    to: Pick<AgentConfig, "provider" | "model" | "effort">,
-  ) => AgentConfig;
-  /** Stored policy within what the agents above may do now (RES-8). */
-  readonly withinCeiling: (config: AgentConfig, above: readonly AgentConfig[]) => AgentConfig;
-  readonly workspaceExists: (path: string) => boolean;
-  readonly workspaces: Workspaces;
-}
 
 /** A run that is accepted or reserved and whose session is loaded. */
 export interface ActiveRun {

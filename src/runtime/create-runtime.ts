@@ -4,18 +4,18 @@
  */
 import { AgentControl } from "../control/agent-control.ts";
 import { type Grant, tryReserve } from "../control/dispatch.ts";
-import { unload, unloadFacts } from "../control/load.ts";
 import { Ownership } from "../control/ownership.ts";
 import { createReactions } from "../control/reactions.ts";
 import { sweepProcesses } from "../control/processes.ts";
 import { recover } from "../control/recovery.ts";
-import { type Shared, Tree } from "../control/tree.ts";
+import type { Shared } from "../control/shared.ts";
+import { Tree } from "../control/tree.ts";
 import { sweepWorktrees } from "../control/worktrees.ts";
 import { Admission } from "../execution/admission.ts";
 import { BackOff } from "../execution/back-off.ts";
 import { PermitPool } from "../execution/permits.ts";
 import { InterruptedError, RejectedError } from "../protocol/errors.ts";
-import type { ThreadId, TreeId } from "../protocol/ids.ts";
+import type { TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { deterministic } from "../lineage/handoff/summarise.ts";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
@@ -32,7 +32,7 @@ import { gitCapture } from "../platform/workspace/git-capture.ts";
 import { gitWorktrees } from "../platform/workspace/git-worktrees.ts";
 import { loadRoles } from "../policy/roles.ts";
 import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
-import { Residency } from "../residency/slots.ts";
+import type { Residency } from "../residency/slots.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import type { Lease, Store } from "../store/port.ts";
 import { Threads } from "../threads/threads.ts";
@@ -50,6 +50,7 @@ import {
 } from "./options.ts";
 import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { createTree } from "./new-tree.ts";
+import { residencyOf } from "./residency.ts";
 import { TreeHandle } from "./tree-handle.ts";
 
 /** Owns trees of one store until it is closed. From `createRuntime`. */
@@ -296,36 +297,10 @@ class OwnRuntime implements Runtime {
   }
 
   #newResidency(limit: number): Residency {
-    const treeOf = (threadId: ThreadId): Tree | undefined => {
-      for (const { tree } of this.#trees.values()) if (tree.sessions.has(threadId)) return tree;
-      return undefined;
-    };
-    const lookAgain = (): void => {
-      this.#pump();
-      for (const { tree } of this.#trees.values()) tree.watchers.changed();
-    };
-    return new Residency({
-      limit,
-      facts: (threadId) => {
-        const tree = treeOf(threadId);
-        return tree === undefined ? NOT_LOADED : unloadFacts(tree, threadId);
-      },
-      unload: async (threadId) => {
-        const tree = treeOf(threadId);
-        if (tree === undefined) return true;
-        try {
-          const gone = await unload(tree, threadId);
-          // Who waited for this place meanwhile is asked again when the slot has its state back.
-          if (!gone) this.#shared.clock.defer(lookAgain);
-          return gone;
-        } catch (error) {
-          // The store failed: it stays resident (RES-4), and who waits is asked again after a while.
-          this.#shared.logger.warn({ threadId, err: error }, "an agent could not be unloaded");
-          this.#shared.clock.setTimer(UNLOAD_RETRY_MS, lookAgain, { keepAlive: true });
-          return false;
-        }
-      },
-      onRoom: lookAgain,
+    return residencyOf(limit, {
+      shared: () => this.#shared,
+      trees: () => [...this.#trees.values()].map(({ tree }) => tree),
+      pump: this.#pump,
     });
   }
 
@@ -361,19 +336,3 @@ class OwnRuntime implements Runtime {
     await this.close();
   }
 }
-
-/** After a store failed under an unload. */
-const UNLOAD_RETRY_MS = 500;
-
-/** A slot whose load is under way, or whose session is just gone. */
-const NOT_LOADED = {
-  lastRunSettled: false,
-  inParkableWait: false,
-  reserved: true,
-  triggerMailPending: false,
-  queueOnlyMailPending: false,
-  requestPending: false,
-  handoffBeingDelivered: false,
-  nativeForkIntentOpen: false,
-  pinPendingMail: false,
-} as const;

@@ -4,7 +4,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { Profile } from "../protocol/profile.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
-import type { Shared } from "../control/tree.ts";
+import type { Shared } from "../control/shared.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Lease, Store } from "../store/port.ts";
 import type { TreeOptions } from "./options.ts";

@@ -1,0 +1,51 @@
+/** What the trees of one runtime share: its parts, and what its options say. Built once, in `createRuntime`. */
+import type { Summariser } from "../lineage/handoff/summarise.ts";
+import type { AgentConfig } from "../protocol/agent.ts";
+import type { LineageLimits } from "../protocol/lineage-limits.ts";
+import type { Profile } from "../protocol/profile.ts";
+import type { ToolHost } from "../protocol/tool.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Ids, Random } from "../platform/ids.ts";
+import type { Logger } from "../platform/logger.ts";
+import type { Redact } from "../platform/redact.ts";
+import type { Tracer } from "../platform/telemetry.ts";
+import type { BackOff } from "../execution/back-off.ts";
+import type { Prices } from "../policy/budget.ts";
+import type { ProviderAdapter } from "../providers/port.ts";
+import type { Inspect } from "../session/lifecycle.ts";
+import type { Store } from "../store/port.ts";
+import type { ConfigRequest, PlanContext, Workspaces } from "./transaction.ts";
+
+/** What all trees of a runtime share. */
+export interface Shared {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly tracer: Tracer;
+  readonly redact: Redact;
+  readonly lineage: LineageLimits;
+  readonly verbs: PlanContext["verbs"];
+  /** Writes summaries of handoffs; null where none are wanted. */
+  readonly summariser: Summariser | null;
+  /** Secrets known by value, for text that is redacted while it streams. */
+  readonly secrets: readonly string[];
+  readonly prices: Prices;
+  readonly inspect: Inspect | undefined;
+  readonly toolHost: ToolHost;
+  readonly adapter: (provider: string) => ProviderAdapter | undefined;
+  readonly backOff: (provider: string) => BackOff;
+  /** Own tools of the runtime, by name. */
+  readonly hasTool: (name: string) => boolean;
+  readonly resolveConfig: (request: ConfigRequest, profile: Profile) => AgentConfig;
+  /** The same configuration on another provider or model. */
+  readonly rebind: (
+    config: AgentConfig,
+    to: Pick<AgentConfig, "provider" | "model" | "effort">,
+  ) => AgentConfig;
+  /** Stored policy within what the agents above may do now (RES-8). */
+  readonly withinCeiling: (config: AgentConfig, above: readonly AgentConfig[]) => AgentConfig;
+  readonly workspaceExists: (path: string) => boolean;
+  readonly workspaces: Workspaces;
+}
