@@ -5,7 +5,7 @@
 import { isWithin, ROOT_PATH, parentPath, type AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
-import { textlessResult } from "../lineage/salvage.ts";
+import { salvageLines, textlessResult } from "../lineage/salvage.ts";
 import { readyHandoff, resolvePortable, resultTransfer, wholePoint } from "../lineage/transfer.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { boundToReservation } from "../mailbox/content.ts";
@@ -192,10 +192,10 @@ function resultContent(
 /** The text of a result as its reader gets it; "no result" never reads as "clean" (WRK-7). */
 export function resultText(work: WorkRecord, outcome: WorkOutcome): string {
   if (outcome.ending === "completed") return outcome.text;
-  const { lastSteps } = outcome.salvage ?? { lastSteps: [] };
+  const salvage = outcome.salvage ?? { lastSteps: [] };
   const lines = [
     outcome.text === ""
-      ? textlessResult(outcome.ending, lastSteps)
+      ? textlessResult(outcome.ending, salvage)
       : `[${outcome.ending}] This work did not complete.`,
   ];
   if (outcome.error !== null) {
@@ -203,7 +203,7 @@ export function resultText(work: WorkRecord, outcome: WorkOutcome): string {
   }
   if (outcome.text !== "") {
     lines.push("Partial text:", outcome.text);
-    if (lastSteps.length > 0) lines.push("Last steps:", ...lastSteps);
+    lines.push(...salvageLines(salvage));
   }
   lines.push(`The agent ${work.executorPath} keeps its history; a follow-up reaches it.`);
   return lines.join("\n");

@@ -11,7 +11,7 @@ import type { AgentRecord, LastOutcome } from "../protocol/agent.ts";
 import type { RunId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunReason, type RunRecord, type RunStatus } from "../protocol/run.ts";
 import type { WorkEnding, WorkOutcome } from "../protocol/work.ts";
-import { salvageSteps } from "../lineage/salvage.ts";
+import { salvageOf } from "../lineage/salvage.ts";
 import { headBytes } from "../platform/text.ts";
 import { deliver } from "./delivery.ts";
 import { deadLetter, markSettled, setTrigger } from "./mail-states.ts";
@@ -131,7 +131,7 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
   const awaiting: WorkId[] = [];
   const ending = endingOf(settlement);
   const shared = run.serves.length > 1;
-  const salvage = salvageOf(tx, run);
+  const salvage = whatIsLeft(tx, run);
   // The ones that are interrupted with a run are also those that only wait for others (INT-8).
   const alsoAwaiting = run.status === "interrupted" && run.reason === "interrupted";
   const ids = alsoAwaiting
@@ -165,13 +165,18 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
   return awaiting;
 }
 
-/** What the run did last, where its text does not say it (WRK-7). */
-function salvageOf(tx: Transaction, run: RunRecord): WorkOutcome["salvage"] {
+/** What can be said of the run where its text does not say it (WRK-7). */
+function whatIsLeft(tx: Transaction, run: RunRecord): WorkOutcome["salvage"] {
   if (!tx.profile.salvage || run.acceptedAt === null) return null;
   if (run.text !== "" && run.status === "completed") return null;
-  const { items } = tx.agent(run.threadId);
-  const own = tx.store.items(run.threadId, run.firstItem, items - run.firstItem);
-  return { lastSteps: salvageSteps(own, tx.context.redact) };
+  const agent = tx.agent(run.threadId);
+  const own = tx.store.items(run.threadId, run.firstItem, agent.items - run.firstItem);
+  const { toolEffects, redact } = tx.context;
+  return salvageOf(run, own, {
+    effects: new Map(toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),
+    workspace: agent.config.workspace,
+    redact,
+  });
 }
 
 /** Words of WRK-10, from run to work. */

@@ -9,9 +9,9 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { MailId, RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
-import type { Json } from "../protocol/json.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
 import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
-import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
+import type { Salvage, WorkOutcome, WorkRecord } from "../protocol/work.ts";
 import { redactJson } from "../platform/redact.ts";
 import { byteLength, headBytes } from "../platform/text.ts";
 import { storeContent } from "./delivery.ts";
@@ -232,8 +232,16 @@ function resultLine(tx: Transaction, work: WorkRecord, bound: number): Json {
       ? {}
       : { error: headBytes(`${outcome.error.code}: ${outcome.error.message}`, bound) }),
     ...(outcome.shared ? { shared_run: true } : {}),
-    ...(outcome.salvage === null ? {} : { last_steps: [...outcome.salvage.lastSteps] }),
+    ...(outcome.salvage === null ? {} : salvageFields(outcome.salvage)),
     usage: figures(outcome.usage),
+  };
+}
+
+function salvageFields({ lastSteps, pins = [], files = [] }: Salvage): JsonObject {
+  return {
+    last_steps: [...lastSteps],
+    ...(pins.length === 0 ? {} : { pins: [...pins] }),
+    ...(files.length === 0 ? {} : { files_changed: [...files] }),
   };
 }
 

@@ -36,6 +36,15 @@ export type ReplyTo = {
   readonly path: AgentPath;
 } | null;
 
+/** What is left of a run whose text does not say what it did, without secrets; each list bounded. */
+export interface Salvage {
+  readonly lastSteps: readonly string[];
+  /** Lines that the run has pinned, each after its section. */
+  readonly pins?: readonly string[];
+  /** Files that its calls have changed, as far as calls say so. */
+  readonly files?: readonly string[];
+}
+
 /** How a work ended. */
 export interface WorkOutcome {
   readonly ending: WorkEnding;
@@ -51,7 +60,7 @@ export interface WorkOutcome {
   /** True when several works shared the run whose outcome this is (WRK-2). */
   readonly shared: boolean;
   /** Where there is no text: what can still be said (WRK-7). */
-  readonly salvage: { readonly lastSteps: readonly string[] } | null;
+  readonly salvage: Salvage | null;
   readonly usage: UsageReport;
   readonly runId: RunId | null;
   readonly endedAt: number;

@@ -6,7 +6,7 @@ import { argumentsFault, check, functionOf, optionsOf } from "../platform/check.
 import type { ProcessSpec } from "../platform/process-group.ts";
 import type { StartedProcess } from "../control/processes.ts";
 import { toParameters } from "./built-in.ts";
-import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
+import { COLLABORATION_TOOLS, CONTEXT_TOOLS, RESULT_TOOLS, THREAD_TOOLS } from "../protocol/tools-words.ts";
 
 /** What a tool knows of the call that it serves. */
 export interface ToolRun {
@@ -72,7 +72,12 @@ export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<I
   };
 }
 
-const OWN_NAMES: readonly string[] = [...COLLABORATION_TOOLS, ...RESULT_TOOLS];
+const OWN_NAMES: readonly string[] = [
+  ...COLLABORATION_TOOLS,
+  ...CONTEXT_TOOLS,
+  ...RESULT_TOOLS,
+  ...THREAD_TOOLS,
+];
 
 const definitionSchema = optionsOf<ToolDefinition<z.ZodType>>({
   name: z

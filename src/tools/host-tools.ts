@@ -15,7 +15,7 @@ import type { AgentControl } from "../control/agent-control.ts";
 import { check, optionsOf, signalSchema, withMethods } from "../platform/check.ts";
 import { parseObject } from "./arguments.ts";
 import type { AgentCaller, BuiltIn, ToolHints } from "./built-in.ts";
-import { agentBuiltIns, hostBuiltIns } from "./built-ins.ts";
+import { agentBuiltIns, builtInsFor, hostBuiltIns } from "./built-ins.ts";
 import { errorOutput, refusalOutput, unknownTool } from "./refusal.ts";
 
 /** What a call answers: a refusal is a result, too. */
@@ -81,8 +81,7 @@ export function agentTools(
   options: HostToolOptions & { readonly authorise: () => Promise<unknown> },
 ): readonly HostTool[] {
   const { profile, limits } = control.tree;
-  const { collaboration, results } = agentBuiltIns(profile, limits);
-  const inRun = agent.config.leaf ? results : [...collaboration, ...results];
+  const inRun = builtInsFor(agent.config, agentBuiltIns(profile, limits));
   return bind(control, agent.hostDriven ? hostBuiltIns(profile, limits) : inRun, {
     ...options,
     notice: agent.hostDriven,

@@ -14,7 +14,7 @@ import type { Redact } from "../platform/redact.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { parseObject } from "./arguments.ts";
 import type { BuiltIn } from "./built-in.ts";
-import { agentBuiltIns, type BuiltIns } from "./built-ins.ts";
+import { agentBuiltIns, type BuiltIns, builtInsFor } from "./built-ins.ts";
 import type { OwnTool } from "./define-tool.ts";
 import { callOwnTool, deniedEffects, effectsOf, requireEffects } from "./own-tool.ts";
 import { errorOutput, unknownTool } from "./refusal.ts";
@@ -39,7 +39,7 @@ export function createToolHost(parts: ToolHostParts): ToolHost {
     let all = made.get(control);
     if (all === undefined)
       made.set(control, (all = agentBuiltIns(control.tree.profile, control.tree.limits)));
-    return agent.config.leaf ? all.results : [...all.collaboration, ...all.results];
+    return builtInsFor(agent.config, all);
   };
 
   const ownOf = (agent: AgentRecord): readonly OwnTool[] =>

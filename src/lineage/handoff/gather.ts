@@ -8,7 +8,12 @@
  * - G3 A result of a subagent that came as mail is a result, not dialogue.
  */
 import type { Json } from "../../protocol/json.ts";
-import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../../protocol/tools-words.ts";
+import {
+  COLLABORATION_TOOLS,
+  CONTEXT_TOOLS,
+  RESULT_TOOLS,
+  THREAD_TOOLS,
+} from "../../protocol/tools-words.ts";
 import type { TranscriptItem } from "../../protocol/transcript.ts";
 import type { HandoffInput, HandoffRun, HandoffSegment, SubagentResult } from "./input.ts";
 
@@ -43,7 +48,12 @@ export interface Gathered {
 
 type Of<Kind extends TranscriptItem["kind"]> = Extract<TranscriptItem, { kind: Kind }>;
 
-const OWN_TOOLS: ReadonlySet<string> = new Set([...COLLABORATION_TOOLS, ...RESULT_TOOLS]);
+const OWN_TOOLS: ReadonlySet<string> = new Set([
+  ...COLLABORATION_TOOLS,
+  ...CONTEXT_TOOLS,
+  ...RESULT_TOOLS,
+  ...THREAD_TOOLS,
+]);
 
 export function gather({ segments, purpose }: Pick<HandoffInput, "segments" | "purpose">): Gathered {
   const gathered = { dialogue: [], calls: [], results: [], inside: [] };

@@ -40,7 +40,6 @@ export const work: readonly Contract[] = [
     id: "WRK-7",
     behaviour: "A result without text says so and carries what could be salvaged.",
     source: guarantee,
-    partly: "pins and changed files come with threads and workspaces",
   },
   {
     id: "WRK-8",

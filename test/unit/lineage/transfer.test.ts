@@ -205,8 +205,8 @@ describe("salvage", () => {
 
   test("never reads as success", () => {
     for (const ending of WORK_ENDINGS) {
-      for (const steps of [[], ["step 1: called look"]]) {
-        expect(textlessResult(ending, steps)).toMatch(
+      for (const lastSteps of [[], ["step 1: called look"]]) {
+        expect(textlessResult(ending, { lastSteps })).toMatch(
           new RegExp(`No text came back.*\`${ending}\`.*Do not take this for success`),
         );
       }

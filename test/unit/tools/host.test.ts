@@ -278,7 +278,7 @@ describe("own tools", () => {
     const reader = await h.tree.agent("/root/reader");
     const { text } = (await h.tree.control.read((view) => view.agent(reader.threadId)))!.lastOutcome!;
     expect(text).toBe(
-      "spawn_agent send_message followup_task wait_agent interrupt_agent list_agents report_result read_artifact look",
+      "spawn_agent send_message followup_task wait_agent interrupt_agent list_agents pin_context report_result read_artifact look",
     );
   });
 });
