@@ -171,11 +171,11 @@ function whatIsLeft(tx: Transaction, run: RunRecord): WorkOutcome["salvage"] {
   if (run.text !== "" && run.status === "completed") return null;
   const agent = tx.agent(run.threadId);
   const own = tx.store.items(run.threadId, run.firstItem, agent.items - run.firstItem);
-  const { toolEffects, redact } = tx.context;
+  const { context } = tx;
   return salvageOf(run, own, {
-    effects: new Map(toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),
+    effects: new Map(context.toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),
     workspace: agent.config.workspace,
-    redact,
+    redact: context.redact,
   });
 }
 
