@@ -33,7 +33,7 @@ export interface Destination extends Pick<
 export function startFacts(
   look: Look,
   agent: AgentRecord & { readonly thread: ThreadFacts },
-  run: RunRecord,
+  run: Pick<RunRecord, "ordinal">,
   destination: Destination,
   memory: StartMemory,
 ): StartFacts {

@@ -22,7 +22,7 @@ import type { StoreView } from "../store/port.ts";
 import { allOf } from "./family.ts";
 import { currentRun } from "./runs.ts";
 import type { Destination } from "./start-facts.ts";
-import { emptyThread, tellMoved } from "./start-write.ts";
+import { newProviderThread, tellMoved } from "./start-write.ts";
 import { must, type Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
@@ -153,9 +153,7 @@ export class NativeStart {
     const made = await this.#tree.transact((tx): ProviderThreadId => {
       const run = currentRun(tx, this.#runId);
       const record: ProviderThreadRecord = {
-        ...emptyThread(tx, run, tx.id("pth")),
-        instanceId: this.#to.instanceId,
-        driver: this.#to.driver,
+        ...newProviderThread(run, this.#to, tx.id("pth"), tx.now),
         nativeThreadRef: forked.ref,
         nativeHeadRef: forked.head,
         forkedFrom: sourceRef,

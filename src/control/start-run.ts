@@ -10,9 +10,14 @@ import type { HandoffId, RunId, TransferId } from "../protocol/ids.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
-import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { TransferRecord } from "../protocol/transfer.ts";
 import type { BuiltHandoff } from "../lineage/handoff/input.ts";
-import { summarise, type SummaryMaterial, summaryMaterial } from "../lineage/handoff/summarise.ts";
+import {
+  summarise,
+  type Summariser,
+  type SummaryMaterial,
+  summaryMaterial,
+} from "../lineage/handoff/summarise.ts";
 import { renderSnapshot } from "../lineage/snapshot.ts";
 import { resolveStartContext } from "../lineage/start-context.ts";
 import type { StartFacts, StartPlan } from "../lineage/start-plan.ts";
@@ -20,7 +25,7 @@ import type { Session } from "../session/session.ts";
 import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from "./start-facts.ts";
 import { NativeStart } from "./start-native.ts";
 import { type StartText, textsOf, type ThreadAgent } from "./start-texts.ts";
-import { emptyThread, handoffBody, providerThreadOf, transferOf, writeStart } from "./start-write.ts";
+import { handoffBody, newProviderThread, transferOf, writeStart } from "./start-write.ts";
 import { currentRun } from "./runs.ts";
 import { contextOf } from "./thread-context.ts";
 import type { Look } from "./transaction.ts";
@@ -38,10 +43,9 @@ export interface RunStart {
 }
 
 export interface Planned {
-  readonly run: RunRecord;
   readonly facts: StartFacts;
   readonly plan: StartPlan;
-  /** The provider thread that is gone on with. */
+  /** The provider thread that is gone on with; null for a new one. */
   readonly record: ProviderThreadRecord | null;
   readonly intended: { readonly transfer: TransferRecord; readonly sourceRef: NativeRef } | null;
   /** The transfer that the plan names was resolved by a fork of the provider's own. */
@@ -69,26 +73,33 @@ export async function prepareStart(
   const { id } = session.run!;
   const { provider } = session;
   const native = provider.loop === "ours" ? null : new NativeStart(tree, session, provider, to, signal);
-  const known = await tree.look((look) => preparedBefore(look, id));
-  if (known === null) return null;
-  if (known !== "none" && (native === null || (await native.resume(known.providerThread)))) return known;
   let memory = NOTHING_TRIED;
+  let again = false;
   for (;;) {
-    const planned = await tree.look((look) => {
+    const found = await tree.look((look) => {
       const run = currentRun(look, id);
-      return planStart(look, look.agent(run.threadId) as ThreadAgent, run, session.items, to, memory);
+      const agent = look.agent(run.threadId);
+      if (agent.thread === null) return null;
+      const ready = again ? null : preparedBefore(look, run);
+      return ready ?? planStart(look, agent as ThreadAgent, run, session.items, to, memory);
     });
-    const asked = native === null ? "go" : await askProvider(native, planned);
+    if (found === null) return null;
+    again = true;
+    if ("bodies" in found) {
+      if (native === null || (await native.resume(found.providerThread))) return found;
+      continue;
+    }
+    const asked = native === null ? "go" : await askProvider(native, found);
     if (asked !== "go") {
       memory = { ...memory, ...asked };
       continue;
     }
-    const texts = await buildTexts(tree, planned, signal);
+    const texts = await buildTexts(tree.shared.summariser, found, signal);
     if (texts === "delta_too_large") {
       memory = { ...memory, deltaFits: false };
       continue;
     }
-    return storeStart(tree, to, planned, texts);
+    return storeStart(tree, session.run!, to, found, texts);
   }
 }
 
@@ -112,11 +123,12 @@ async function askProvider(
 
 async function storeStart(
   tree: Tree,
+  run: RunRecord,
   to: Destination,
   planned: Planned,
   texts: readonly BuiltText[],
 ): Promise<RunStart> {
-  const { run, plan, snapshot } = planned;
+  const { plan, snapshot } = planned;
   // The plain case writes nothing that the acceptance would not write.
   if (texts.some(({ built }) => built !== null) || plan.obsolete.length > 0)
     return tree.transact((tx) => writeStart(tx, run.id, to, planned, texts));
@@ -124,9 +136,8 @@ async function storeStart(
   const resolved = named !== null && planned.resolvedNatively;
   const empty = [resolved ? null : named, ...texts.map(({ transferId }) => transferId)];
   return {
-    providerThread: await tree.look((look) =>
-      providerThreadOf(look, run, to, plan.base, tree.ids.mint("pth")),
-    ),
+    providerThread:
+      planned.record ?? newProviderThread(run, to, tree.ids.mint("pth"), tree.shared.clock.now()),
     bodies: snapshot === null ? [] : [{ kind: "context", topic: "snapshot", text: snapshot }],
     handoffs: [],
     transfers: resolved ? [named] : [],
@@ -135,23 +146,20 @@ async function storeStart(
 }
 
 /** What an earlier attempt of this run has left ready (C4.13). */
-function preparedBefore(look: Look, id: RunId): RunStart | null | "none" {
-  const run = currentRun(look, id);
-  const agent = look.agent(run.threadId);
-  if (agent.thread === null) return null;
-  if (run.contextHandoffIds.length === 0) return "none";
-  const handoffs = run.contextHandoffIds.map((handoff) => look.store.handoff(handoff));
-  const ready = handoffs.every(
-    (handoff): handoff is HandoffRecord => handoff?.status === "ready" && handoff.deliveredAt === null,
-  );
-  if (!ready || run.providerThreadId === null) return "none";
-  const records = handoffs as readonly HandoffRecord[];
+function preparedBefore(look: Look, run: RunRecord): RunStart | null {
+  const { providerThreadId: id } = run;
+  if (run.contextHandoffIds.length === 0 || id === null) return null;
+  const handoffs = run.contextHandoffIds.flatMap((handoff) => look.store.handoff(handoff) ?? []);
+  const ready = handoffs.filter(({ status, deliveredAt }) => status === "ready" && deliveredAt === null);
+  if (ready.length < run.contextHandoffIds.length) return null;
+  const stored = look.store.providerThread(id);
   return {
-    providerThread:
-      look.store.providerThread(run.providerThreadId) ?? emptyThread(look, run, run.providerThreadId),
-    bodies: records.map(handoffBody),
-    handoffs: records.map((handoff) => handoff.id),
-    transfers: records.map((handoff) => handoff.transferId),
+    providerThread: stored ?? {
+      ...newProviderThread(run, { ...run, instanceId: run.provider, driver: run.provider }, id, look.now),
+    },
+    bodies: ready.map(handoffBody),
+    handoffs: ready.map((handoff) => handoff.id),
+    transfers: ready.map((handoff) => handoff.transferId),
     empty: [],
   };
 }
@@ -160,7 +168,7 @@ function preparedBefore(look: Look, id: RunId): RunStart | null | "none" {
 export function planStart(
   look: Look,
   agent: ThreadAgent,
-  run: RunRecord,
+  run: Pick<RunRecord, "ordinal" | "causes">,
   items: readonly TranscriptItem[],
   to: Destination,
   memory: StartMemory,
@@ -177,7 +185,6 @@ export function planStart(
   const named = transferOf(base);
   const snapshot = base.kind === "projected" ? contextOf(look, agent) : null;
   return {
-    run,
     facts,
     plan,
     record: id === null ? null : (look.store.providerThread(id) ?? null),
@@ -195,8 +202,8 @@ function intentOf({ pending, fork }: StartFacts): Planned["intended"] {
   return transfer === undefined || sourceRef === null ? null : { transfer, sourceRef };
 }
 
-async function buildTexts(
-  tree: Tree,
+export async function buildTexts(
+  summariser: Summariser | null,
   { plan, facts, texts }: Planned,
   signal: AbortSignal,
 ): Promise<readonly BuiltText[] | "delta_too_large"> {
@@ -206,7 +213,7 @@ async function buildTexts(
     const built = text.build(
       await summarise({
         mode,
-        summariser: tree.shared.summariser,
+        summariser,
         material: mode === "recent" ? NO_MATERIAL : summaryMaterial(told),
         signal,
       }),

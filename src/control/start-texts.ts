@@ -14,6 +14,8 @@ import { buildHandoff } from "../lineage/handoff/build.ts";
 import type { HandoffBuild, HandoffInput, SummaryOutcome } from "../lineage/handoff/input.ts";
 import { mergeBackText } from "../lineage/handoff/merge-back.ts";
 import { replaySeed } from "../lineage/handoff/seed.ts";
+import { handoffOf } from "../lineage/transfer.ts";
+import { canonicalJson } from "../platform/canonical-json.ts";
 import { mergeBackDelta } from "../lineage/merge-back.ts";
 import type { HandoffBase, StartFacts, StartPlan } from "../lineage/start-plan.ts";
 import type { Destination } from "./start-facts.ts";
@@ -46,7 +48,31 @@ interface TextRequest {
   readonly items: readonly TranscriptItem[];
 }
 
-export function textsOf(request: TextRequest, { base, mergeBacks }: StartPlan): readonly StartText[] {
+export function textsOf(request: TextRequest, plan: StartPlan): readonly StartText[] {
+  return allTexts(request, plan).map((text) => asWritten(request.look, text));
+}
+
+/** What a user has written for a transfer is sent as it is, as long as it tells of the same runs (C3.11). */
+function asWritten({ store }: Look, text: StartText): StartText {
+  const transfer = text.transferId === null ? undefined : store.transfer(text.transferId);
+  const id = transfer === undefined ? null : handoffOf(transfer);
+  const handoff = id === null ? undefined : store.handoff(id);
+  if (handoff?.strategy !== "manual_context" || handoff.status !== "ready") return text;
+  return {
+    ...text,
+    build: (summary) => {
+      const built = text.build(summary);
+      if (built.kind !== "built") return built;
+      const same = canonicalJson(built.about.coveredRuns) === canonicalJson(handoff.coveredRuns);
+      if (!same) return built;
+      const { kind, strategy, coveredRuns, coveredRunOrdinals, payload, budget, createdByProvider } = handoff;
+      const about = { kind, strategy, coveredRuns, coveredRunOrdinals, payload, budget, createdByProvider };
+      return { ...built, text: handoff.summaryText, about };
+    },
+  };
+}
+
+function allTexts(request: TextRequest, { base, mergeBacks }: StartPlan): readonly StartText[] {
   const { look } = request;
   const texts = base.kind === "handoff" ? [baseText(request, base)] : [];
   const into = base.kind === "handoff" || base.kind === "none" ? base.providerThreadId : null;

@@ -26,13 +26,13 @@ export function writeStart(
   tx: Transaction,
   id: RunId,
   to: Destination,
-  { plan, facts, snapshot, resolvedNatively }: Planned,
+  { plan, facts, record, snapshot, resolvedNatively }: Planned,
   texts: readonly BuiltText[],
 ): RunStart {
   const run = currentRun(tx, id);
   const agent = tx.agent(run.threadId);
   for (const obsolete of plan.obsolete) supersedeTransfer(tx, obsolete);
-  const providerThread = providerThreadOf(tx, run, to, plan.base, tx.id("pth"));
+  const providerThread = record ?? newProviderThread(run, to, tx.id("pth"), tx.now);
   const written = texts.flatMap(({ transferId, built }) =>
     built === null
       ? []
@@ -62,26 +62,19 @@ export function transferOf(base: StartBase): TransferId | null {
   return base.kind === "unsupported" ? null : base.transferId;
 }
 
-/** The one to go on with, or a new one; it is stored when it has accepted something. */
-export function providerThreadOf(
-  look: Look,
-  run: RunRecord,
-  to: Destination,
-  base: StartBase,
-  fresh: ProviderThreadId,
+/** It is stored when it has accepted something. */
+export function newProviderThread(
+  run: Pick<RunRecord, "treeId" | "threadId" | "provider" | "model">,
+  { instanceId, driver }: Pick<Destination, "instanceId" | "driver">,
+  id: ProviderThreadId,
+  at: number,
 ): ProviderThreadRecord {
-  const id = base.kind === "none" || base.kind === "handoff" ? base.providerThreadId : null;
-  const known = id === null ? undefined : look.store.providerThread(id);
-  return known ?? { ...emptyThread(look, run, fresh), instanceId: to.instanceId, driver: to.driver };
-}
-
-export function emptyThread(look: Look, run: RunRecord, id: ProviderThreadId): ProviderThreadRecord {
   return {
     id,
     treeId: run.treeId,
     provider: run.provider,
-    instanceId: run.provider,
-    driver: run.provider,
+    instanceId,
+    driver,
     appThreadId: run.threadId,
     ownerNodeId: null,
     nativeThreadRef: null,
@@ -93,8 +86,8 @@ export function emptyThread(look: Look, run: RunRecord, id: ProviderThreadId): P
     nativeRunOrdinals: [],
     handoffIds: [],
     forkedFrom: null,
-    createdAt: look.now,
-    updatedAt: look.now,
+    createdAt: at,
+    updatedAt: at,
   };
 }
 
@@ -113,7 +106,7 @@ function writeHandoff(
   transferId: TransferId | null,
   built: BuiltHandoff,
 ): HandoffRecord {
-  const { agent, run, to, providerThread, facts } = writing;
+  const { run, to, providerThread, facts } = writing;
   const known = transferId === null ? undefined : tx.store.transfer(transferId);
   const transfer = known ?? newSwitch(tx, writing);
   const handoff: HandoffRecord = {
@@ -134,6 +127,16 @@ function writeHandoff(
     }),
     targetRunId: run.id,
   };
+  replaceText(tx, { ...transfer, targetProvider: to.provider }, handoff);
+  return handoff;
+}
+
+/** A transfer's text, or another one in place of it; what was there keeps its words. */
+export function replaceText(
+  tx: Transaction,
+  transfer: TransferRecord,
+  handoff: HandoffRecord,
+): HandoffRecord {
   tx.store.putHandoff(handoff);
   const before = handoffOf(transfer);
   const old = before === null ? undefined : tx.store.handoff(before);
@@ -142,8 +145,8 @@ function writeHandoff(
     transfer.status === "resolved_portable"
       ? replaceHandoff(transfer, handoff, tx.now)
       : resolvePortable(transfer, handoff, tx.now);
-  tx.store.putTransfer({ ...resolved, targetProvider: to.provider });
-  tellMoved(tx, agent, resolved, run.id);
+  tx.store.putTransfer(resolved);
+  tellMoved(tx, tx.agent(transfer.targetThreadId), resolved, handoff.targetRunId);
   return handoff;
 }
 

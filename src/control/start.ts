@@ -3,6 +3,7 @@ import type { ProviderAdapter } from "../providers/port.ts";
 import { CoppiceError, describeError, InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
+import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import { fail } from "../lineage/transfer.ts";
 import type { Session } from "../session/session.ts";
@@ -44,12 +45,21 @@ function isRefusal(error: unknown): error is CoppiceError {
 function destination(tree: Tree, session: Session): Destination {
   const { provider, model } = session.run!;
   const adapter = tree.shared.adapter(provider)!;
+  const capabilities = adapter.loop === "ours" ? adapter.threads : native(session).negotiated;
+  return destinationOf(adapter, { provider, model }, capabilities);
+}
+
+export function destinationOf(
+  adapter: ProviderAdapter,
+  { provider, model }: Pick<Destination, "provider" | "model">,
+  capabilities: ThreadCapabilities,
+): Destination {
   return {
     provider,
     instanceId: adapter.instanceId ?? provider,
     driver: adapter.driver,
     model,
-    capabilities: adapter.loop === "ours" ? adapter.threads : native(session).negotiated,
+    capabilities,
     change: (from, to) => changeOf(adapter, from, to),
   };
 }

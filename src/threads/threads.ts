@@ -4,7 +4,6 @@
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
-import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Pin, PinSection, SnapshotRecord } from "../protocol/snapshot.ts";
 import {
@@ -18,13 +17,13 @@ import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
-import type { Ids } from "../platform/ids.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import { once, receiptKey } from "../control/idempotency.ts";
 import type { OnBusy } from "../control/messages.ts";
+import { snapshotAt } from "../control/thread-context.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
-import { verifySnapshot } from "../lineage/snapshot.ts";
-import type { ProviderAdapter } from "../providers/port.ts";
-import type { Lease, Page, PageRequest, Store, StoreView } from "../store/port.ts";
+import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import { type CreateOptions, createThread } from "./create.ts";
 import {
   type CapabilitiesOf,
   type Forked,
@@ -34,7 +33,11 @@ import {
   requireTitle,
   writeFork,
 } from "./fork.ts";
+import { previewStart, type StartPreview } from "./preview.ts";
+import { editHandoff, regenerateHandoff, requireHandoff } from "./handoffs.ts";
 import { mergeBack } from "./merge-back.ts";
+import type { ThreadPorts } from "./ports.ts";
+import { reconcileThread } from "./reconcile.ts";
 import {
   documentOf,
   executionsOf,
@@ -43,19 +46,7 @@ import {
   type ThreadDocument,
   type ThreadSummary,
 } from "./thread-view.ts";
-import { archive, pin, rename, requireOpenThread, select } from "./verbs.ts";
-
-/** What a runtime gives: its store, its trees, and what its providers can do. */
-export interface ThreadPorts {
-  readonly store: Store;
-  readonly ids: Ids;
-  readonly lineage: LineageLimits;
-  readonly providers: Readonly<Record<string, ProviderAdapter>>;
-  /** The tree of a thread, opened if this process does not own it yet. */
-  open(tree: TreeId): Promise<AgentControl>;
-  /** For a tree that is about to be made; given back when `act` is done. */
-  withNewTree<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T>;
-}
+import { archive, continueThread, pin, rename, requireOpenThread, select } from "./verbs.ts";
 
 export interface ContinueOptions {
   readonly provider?: string;
@@ -98,13 +89,28 @@ export class Threads {
         { ...(state === "any" ? {} : { state }), ...(workspace === undefined ? {} : { workspace }) },
         page,
       );
-      return { rows: rows.map((agent) => summaryOf(view, agent)), next };
+      return { rows: rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead)), next };
     });
+  }
+
+  /**
+   * A thread that has no run yet, always a new one; nobody owns it until it is opened or continued (C3.1).
+   * @throws RejectedError `THREAD_EXISTS`, `THREAD_NOT_FOUND` for the parent, `INVALID_ARGUMENT`.
+   */
+  async create(options: CreateOptions = {}): Promise<ThreadDocument> {
+    return this.get(await createThread(this.#ports, options));
+  }
+
+  /** Settles what nobody will settle any more (C14). */
+  async reconcile(id: string): Promise<ThreadDocument> {
+    await reconcileThread(this.#ports, id);
+    return this.get(id);
   }
 
   /** @throws RejectedError `THREAD_NOT_FOUND`. */
   get(id: string): Promise<ThreadDocument> {
-    return this.#ports.store.read((view) => documentOf(view, requireThread(view, id)));
+    const { store, provenDead } = this.#ports;
+    return store.read((view) => documentOf(view, requireThread(view, id), provenDead));
   }
 
   executions(id: string, page: PageRequest): Promise<Page<ExecutionRef>> {
@@ -116,8 +122,7 @@ export class Threads {
     return this.#ports.store.read((view) => {
       const { threadId, thread } = requireThread(view, id);
       const current = thread?.currentContext ?? null;
-      if (current === null) return null;
-      return verifySnapshot(view.snapshot(threadId, current.revision), { ...current, threadId });
+      return current === null ? null : snapshotAt(view, { ...current, threadId });
     });
   }
 
@@ -138,16 +143,41 @@ export class Threads {
     return this.#ports.store.read((view) => view.handoffsOf(requireThread(view, id).threadId, page));
   }
 
+  /** @throws RejectedError `TRANSFER_SOURCE_UNRESOLVABLE` for an unknown one. */
+  handoff(id: string): Promise<HandoffRecord> {
+    return this.#ports.store.read((view) => requireHandoff(view, id));
+  }
+
+  /** The user's own text in place of a handoff that is ready and was not delivered (C3.11). */
+  async editHandoff(id: string, text: string): Promise<HandoffRecord> {
+    const { treeId } = await this.handoff(id);
+    const { tree } = await this.#ports.open(treeId);
+    return tree.transact((tx) => editHandoff(tx, id, text));
+  }
+
+  /** Such a handoff built again from what the thread is now. */
+  async regenerateHandoff(id: string): Promise<HandoffRecord> {
+    const { treeId } = await this.handoff(id);
+    return regenerateHandoff((await this.#ports.open(treeId)).tree, id);
+  }
+
   /**
    * Input of the user to a thread: a work whose outcome can be awaited (C3.2, C3.3).
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `THREAD_REVISION_CONFLICT`, `THREAD_BUSY`,
-   * `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
+   * `THREAD_CONTEXT_TAMPERED`, `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
    */
   async continue(id: string, message: string, options: ContinueOptions = {}): Promise<WorkRecord> {
-    const agent = await this.#openThread(id);
-    const control = await this.#ports.open(agent.treeId);
+    const { treeId } = await this.#openThread(id);
+    const { tree } = await this.#ports.open(treeId);
     const { key, onBusy = "reject", ...rest } = options;
-    return control.userInput(agent.threadId, USER, { message, onBusy, ...rest }, { key });
+    const input = { message, onBusy, ...rest };
+    return tree.transact((tx) => {
+      const asked = { verb: "continue", thread: id, ...input };
+      const { workId } = once(tx, receiptKey(USER, key), asked, () => ({
+        workId: continueThread(tx, id, USER, input).id,
+      }));
+      return tx.store.work(workId)!;
+    });
   }
 
   /** What the next run is to use (C4.16). */
@@ -156,6 +186,13 @@ export class Threads {
     const { tree } = await this.#ports.open(agent.treeId);
     await tree.transact((tx) => select(tx, id, selection));
     return this.get(id);
+  }
+
+  /** What would happen if the next run went there; nothing is written or sent. */
+  async preview(id: string, selection: ProviderSelection): Promise<StartPreview> {
+    const agent = await this.#openThread(id);
+    const { tree } = await this.#ports.open(agent.treeId);
+    return previewStart(tree, id, selection);
   }
 
   async rename(id: string, title: string | null): Promise<ThreadDocument> {

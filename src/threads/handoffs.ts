@@ -1,0 +1,133 @@
+/**
+ * Handoffs at somebody's wish (lineage C3.11): written anew, or in the user's own words. Only one that is ready and was not
+ * delivered; a new record takes its place and the old one keeps its text (C1.10).
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { HandoffId } from "../protocol/ids.ts";
+import type { ThreadFacts } from "../protocol/thread.ts";
+import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import { requireText } from "../platform/text.ts";
+import { destinationOf } from "../control/start.ts";
+import { NOTHING_TRIED } from "../control/start-facts.ts";
+import { buildTexts, planStart } from "../control/start-run.ts";
+import { replaceText } from "../control/start-write.ts";
+import { must, type Look, type Transaction } from "../control/transaction.ts";
+import type { Tree } from "../control/tree.ts";
+import { readyHandoff } from "../lineage/transfer.ts";
+import type { StoreView } from "../store/port.ts";
+import { itemsOf } from "./items.ts";
+
+interface Found {
+  readonly handoff: HandoffRecord;
+  readonly transfer: TransferRecord;
+}
+
+/** @throws RejectedError `TRANSFER_SOURCE_UNRESOLVABLE`. */
+export function requireHandoff(view: StoreView, id: string): HandoffRecord {
+  const handoff = view.handoff(id as HandoffId);
+  if (handoff !== undefined) return handoff;
+  const shown = id.slice(0, 80);
+  throw new RejectedError(
+    "TRANSFER_SOURCE_UNRESOLVABLE",
+    `no handoff ${shown} is in this store; list those of the thread.`,
+    { id: shown },
+  );
+}
+
+/** @throws RejectedError `TRANSFER_STATE_INVALID`. */
+function editable(look: Look, id: string): Found {
+  const handoff = requireHandoff(look.store, id);
+  if (handoff.status !== "ready" || handoff.deliveredAt !== null) {
+    const state = handoff.deliveredAt === null ? handoff.status : "delivered";
+    throw new RejectedError(
+      "TRANSFER_STATE_INVALID",
+      `handoff ${id} is ${state} and cannot be changed any more; its text stays as it is for the record.`,
+      { id, status: state },
+    );
+  }
+  return { handoff, transfer: must(look.store.transfer(handoff.transferId), "transfer", handoff.transferId) };
+}
+
+/** The user's own text in place of the built one; it is sent as it is. */
+export function editHandoff(tx: Transaction, id: string, text: string): HandoffRecord {
+  const { handoff, transfer } = editable(tx, id);
+  if (text.trim() === "") {
+    throw new RejectedError("INVALID_ARGUMENT", "the text of a handoff is blank; say what is to be known.", {
+      argument: "text",
+    });
+  }
+  requireText("text", text, tx.context.lineage.handoffBytes);
+  const { kind, fromProviderThreadIds, toProviderThreadId, coveredRuns, coveredRunOrdinals } = handoff;
+  const bytes = Buffer.byteLength(text);
+  return replaceText(tx, transfer, {
+    ...readyHandoff({
+      id: tx.id("hnd"),
+      transfer,
+      text,
+      coveredRanges: handoff.coveredRanges,
+      redact: tx.context.redact,
+      at: tx.now,
+      about: {
+        kind,
+        strategy: "manual_context",
+        fromProviderThreadIds,
+        toProviderThreadId,
+        coveredRuns,
+        coveredRunOrdinals,
+        payload: { ...handoff.payload, sections: ["manual"], omittedItemIds: [] },
+        budget: { limit: tx.context.lineage.handoffBytes, used: bytes, unit: "bytes" },
+        createdByProvider: null,
+      },
+    }),
+    targetRunId: handoff.targetRunId,
+  });
+}
+
+/** Built again from what the thread is now. */
+export async function regenerateHandoff(tree: Tree, id: string): Promise<HandoffRecord> {
+  const found = await tree.look((look) => editable(look, id));
+  const provider = found.transfer.targetProvider ?? "";
+  tree.requireProvider(provider);
+  const adapter = tree.shared.adapter(provider)!;
+  const capabilities = adapter.loop === "ours" ? adapter.threads : await adapter.capabilities();
+  const planned = await tree.look((look) => {
+    const agent = look.agent(found.handoff.threadId) as AgentRecord & { readonly thread: ThreadFacts };
+    const model = agent.thread.selection?.model ?? adapter.defaultModel;
+    const run = { ordinal: agent.runs + 1, causes: [] };
+    const to = destinationOf(adapter, { provider, model }, capabilities);
+    return planStart(look, agent, run, itemsOf(look.store, agent), to, NOTHING_TRIED);
+  });
+  const texts = await buildTexts(tree.shared.summariser, planned, new AbortController().signal);
+  const text =
+    texts === "delta_too_large"
+      ? undefined
+      : texts.find(({ transferId }) => transferId === found.transfer.id);
+  const built = text?.built ?? null;
+  if (built === null) {
+    throw new RejectedError(
+      "TRANSFER_SOURCE_UNRESOLVABLE",
+      `what handoff ${id} told of is not to be told any more; the next run decides anew.`,
+      { id },
+    );
+  }
+  return tree.transact((tx) => {
+    const { handoff, transfer } = editable(tx, id);
+    return replaceText(tx, transfer, {
+      ...readyHandoff({
+        id: tx.id("hnd"),
+        transfer,
+        text: built.text,
+        coveredRanges: built.coveredRanges,
+        redact: tx.context.redact,
+        at: tx.now,
+        about: {
+          ...built.about,
+          fromProviderThreadIds: handoff.fromProviderThreadIds,
+          toProviderThreadId: handoff.toProviderThreadId,
+        },
+      }),
+      targetRunId: handoff.targetRunId,
+    });
+  });
+}

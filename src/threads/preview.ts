@@ -1,0 +1,172 @@
+/**
+ * What would happen if the next run went to a provider: what it knows by itself, what it would be told, and why this way
+ * (lineage C4). Nothing is asked, written or sent.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { CoppiceError } from "../protocol/errors.ts";
+import type { TransferId } from "../protocol/ids.ts";
+import { describeOrdinals, type OrdinalRange } from "../protocol/ordinals.ts";
+import type { ProviderSelection, ThreadFacts } from "../protocol/thread.ts";
+import type { HandoffKind, StalenessSignal } from "../protocol/transfer.ts";
+import { destinationOf } from "../control/start.ts";
+import { NOTHING_TRIED } from "../control/start-facts.ts";
+import { buildTexts, type Planned, planStart } from "../control/start-run.ts";
+import type { Tree } from "../control/tree.ts";
+import { covered } from "../lineage/coverage.ts";
+import type { StartBase } from "../lineage/start-plan.ts";
+import { estimateTokens } from "../policy/estimate-tokens.ts";
+import { itemsOf } from "./items.ts";
+import { type ProviderCoverage, coverageOf, requireThread } from "./thread-view.ts";
+
+export interface PreviewedText {
+  /** The pending transfer that it would resolve; null for a switch that would be made. */
+  readonly transferId: TransferId | null;
+  readonly kind: HandoffKind;
+  readonly runs: readonly OrdinalRange[];
+  /** An upper estimate. */
+  readonly tokens: number;
+  readonly bytes: number;
+  /** Items of the source that there was no room for. */
+  readonly omitted: number;
+  readonly text: string;
+}
+
+export interface StartPreview {
+  readonly provider: string;
+  readonly model: string | null;
+  /** `none`, `native_fork`, `delta`, `full`, `checkpoint`, `projected` or `unsupported`. */
+  readonly strategy: string;
+  readonly into: "existing" | "new" | null;
+  /** Why this one, in a sentence. */
+  readonly why: string;
+  /** Set where it is `unsupported`. */
+  readonly code: string | null;
+  readonly staleness: readonly StalenessSignal[];
+  /** Runs that the provider thread would know without being told. */
+  readonly knows: readonly OrdinalRange[];
+  readonly tells: readonly PreviewedText[];
+  /** Every provider thread as it is now. */
+  readonly coverage: readonly ProviderCoverage[];
+}
+
+/** @throws RejectedError `THREAD_NOT_FOUND`, `PROVIDER_UNAVAILABLE`. */
+export async function previewStart(
+  tree: Tree,
+  id: string,
+  selection: ProviderSelection,
+): Promise<StartPreview> {
+  tree.requireProvider(selection.provider);
+  const adapter = tree.shared.adapter(selection.provider)!;
+  const capabilities = adapter.loop === "ours" ? adapter.threads : await adapter.capabilities();
+  const to = destinationOf(
+    adapter,
+    { provider: selection.provider, model: selection.model ?? adapter.defaultModel },
+    capabilities,
+  );
+  let memory = NOTHING_TRIED;
+  for (;;) {
+    const found = await tree.look((look) => {
+      const agent = requireThread(look.store, id) as AgentRecord & { readonly thread: ThreadFacts };
+      const coverage = coverageOf(look.store, agent);
+      try {
+        const asked = { ...agent, thread: { ...agent.thread, selection } };
+        const run = { ordinal: agent.runs + 1, causes: [] };
+        return { coverage, planned: planStart(look, asked, run, itemsOf(look.store, agent), to, memory) };
+      } catch (error) {
+        if (CoppiceError.is(error) && error.family === "rejected") return { coverage, refused: error };
+        throw error;
+      }
+    });
+    const { coverage } = found;
+    const shown = { provider: to.provider, model: to.model, coverage };
+    if ("refused" in found && found.refused !== undefined) {
+      const { code, message } = found.refused;
+      return {
+        ...shown,
+        strategy: "unsupported",
+        into: null,
+        why: message,
+        code,
+        staleness: [],
+        knows: [],
+        tells: [],
+      };
+    }
+    const { planned } = found as { planned: Planned };
+    const texts = await buildTexts(tree.shared.summariser, planned, new AbortController().signal);
+    if (texts === "delta_too_large") {
+      memory = { ...memory, deltaFits: false };
+      continue;
+    }
+    const { base } = planned.plan;
+    return {
+      ...shown,
+      ...strategyOf(base),
+      code: null,
+      why: whyOf(planned),
+      staleness: base.kind === "handoff" && base.into === "new" ? base.staleness : [],
+      knows: planned.record === null ? [] : covered(planned.record, planned.facts.handoffs),
+      tells: texts.flatMap(({ transferId, built }) =>
+        built === null
+          ? []
+          : [
+              {
+                transferId,
+                kind: built.about.kind,
+                runs: built.about.coveredRuns,
+                tokens: estimateTokens([{ role: "system", text: built.text }], []),
+                bytes: Buffer.byteLength(built.text),
+                omitted: built.about.payload.omittedItemIds.length,
+                text: built.text,
+              },
+            ],
+      ),
+    };
+  }
+}
+
+function strategyOf(base: StartBase): Pick<StartPreview, "strategy" | "into"> {
+  if (base.kind === "handoff") return { strategy: base.coverage, into: base.into };
+  return {
+    strategy: base.kind,
+    into: base.kind === "none" && base.providerThreadId !== null ? "existing" : "new",
+  };
+}
+
+const SIGNALS: Readonly<Record<StalenessSignal, string>> = {
+  off_provider_runs: "too many runs went elsewhere since",
+  handoff_chain: "it was told by too many handoffs already",
+  incompatible_settings: "the change of model or settings wants another conversation",
+  resume_failed: "it could not be resumed when it was last tried",
+  divergent: "it knows of runs that were rolled back",
+  clean_context: "a clean context was asked for",
+  delta_too_large: "what it does not know is too much for a delta",
+};
+
+function whyOf({ plan, facts }: Planned): string {
+  const { base } = plan;
+  switch (base.kind) {
+    case "none":
+      return base.providerThreadId === null
+        ? "There is nothing yet that the provider would have to know."
+        : "The provider's conversation knows every run of this thread.";
+    case "native_fork":
+      return "The provider can fork its own conversation at the point of the fork.";
+    case "projected":
+      return "The thread opens on its pinned context alone.";
+    case "unsupported":
+      return base.text;
+    case "handoff": {
+      const runs = describeOrdinals(base.runs);
+      if (base.into === "existing" && base.coverage === "delta")
+        return `The provider's conversation is resumed and told of run ${runs}, which went elsewhere.`;
+      if (base.into === "existing")
+        return `The provider's conversation is resumed and told everything: a delta of run ${runs} would be one too many.`;
+      const why = base.staleness.map((signal) => SIGNALS[signal]).join("; ");
+      const told = facts.fork === null ? `all runs (${runs})` : "what it inherits";
+      return why === ""
+        ? `The provider has no conversation of this thread yet: a new one is told ${told}.`
+        : `A new conversation is told ${told}, because of the earlier one: ${why}.`;
+    }
+  }
+}
