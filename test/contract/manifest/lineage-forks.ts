@@ -7,7 +7,6 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "A committed message; fork there: new session; uncommitted message to FORK_UNCOMMITTED_MESSAGE.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-2",
@@ -21,13 +20,11 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "Replay fork; first user message sent: provider sees seed then message; transcript shows the message only.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-4",
     behaviour: "Replay fork; second message sent: no seed.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-5",
@@ -50,37 +47,31 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-8",
     behaviour: "Parent titled T; fork: T (fork 1); untitled stays untitled.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-9",
     behaviour: "Child T (fork 1); fork it: T (fork 2), never T (fork 1) (fork 1).",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-10",
     behaviour: "ExclusiveFork fake; fork at a message: native fork at that point.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-11",
     behaviour: "Codex-like fake; session-level fork / rollback to a point: both native.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-12",
     behaviour: "ACP fake with / without fork; latest fork, auto: native / replay.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-13",
     behaviour: "No native path, auto; fork: replay is used.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-14",
@@ -112,19 +103,16 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-18",
     behaviour: "Explicit native, not available; fork: error; no child seeded by replay.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-19",
     behaviour: "Explicit native, provider fails; fork: error returned; transfer failed; no replay child.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-20",
     behaviour: "Explicit auto, provider fails; fork: daemon falls back by its rule.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-21",
@@ -153,14 +141,12 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-25",
     behaviour: "Replay fork; draft and transcript inspected: seed in neither.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-26",
     behaviour:
       "First turn refused by the provider; user sends again: seed is sent again, exactly one delivery counted.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-27",
@@ -195,7 +181,6 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "Adapter with head granularity only; fork an older message with replay off: unavailable; with replay on to replay.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-33",
@@ -232,7 +217,6 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-38",
     behaviour: "Fork on the first user message; fork: empty inheritance, draft filled, workspace kept.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-39",
@@ -246,13 +230,11 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "Active conversation; rollback to before a committed user message: later part removed natively.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-41",
     behaviour: "That rollback; composer: holds that user message.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-42",
@@ -264,7 +246,6 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-43",
     behaviour: "Metadata says an old alias (openai, gpt); capabilities resolved: treated as Codex.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-44",
@@ -301,13 +282,11 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-49",
     behaviour: "Provider question event; ingested: structured user-question request, not a permission.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-50",
     behaviour: "Pending question; answered: run resumes.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-51",
@@ -321,12 +300,10 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "Fork seems to lack context; diagnostics read: resolved cut, strategy used, seed size and omissions are reported.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-53",
     behaviour: "Explicit native failed; user re-forks with replay: works; nothing was downgraded before.",
     source: lineageRow,
-    deferred: notYet,
   },
 ];

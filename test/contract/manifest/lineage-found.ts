@@ -24,7 +24,6 @@ export const lineageFound: readonly Contract[] = [
     behaviour:
       "Crash between native fork call and commit; restart: child adopted or orphan archived, no second native fork on retry.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "X-5",
@@ -35,7 +34,6 @@ export const lineageFound: readonly Contract[] = [
     id: "X-6",
     behaviour: "Child ends without text / is killed; finalise: non-empty result with status; parent told.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "X-7",
@@ -86,13 +84,11 @@ export const lineageFound: readonly Contract[] = [
     id: "X-15",
     behaviour: "Auth error in native fork, auto; fork: error surfaces, no replay.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "X-16",
     behaviour:
       "Same commandId twice; dispatch: one effect, same receipt; different payload to COMMAND_ID_CONFLICT.",
     source: lineageRow,
-    deferred: notYet,
   },
 ];

@@ -7,26 +7,22 @@ export const lineageSwitching: readonly Contract[] = [
     behaviour:
       "One thread; runs on A, B, A: one thread, native handles of both kept, canonical history complete.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-2",
     behaviour: "A switch; its transfer: source and target thread equal.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-3",
     behaviour:
       "A used before, B since; return to A: A's old provider thread resumed + delta over the missed runs.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-4",
     behaviour: "Resume of A fails; return to A: new provider thread + full summary.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-5",
@@ -56,37 +52,31 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-9",
     behaviour: "Runs 1to5 A, run 6 B; dispatch 6: H1 covers 1to5, L1 created, run 6 linked to L1 and H1.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-10",
     behaviour: "Runs 7to8 B; dispatch: same L1, no handoff.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-11",
     behaviour: "Run 9 A; dispatch: H2 covers 6to8, C1 resumed, run 9 linked to C1 and H2.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-12",
     behaviour: "C1 after run 9; native transcript read: no B run in it, only the handoff text.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-13",
     behaviour: "Resumable, small gap; strategy: never a full summary.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-14",
     behaviour: "Nothing ran since A last took part; return to A: no handoff.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-15",
@@ -129,27 +119,23 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-21",
     behaviour: "Regenerate; both read: old superseded with unchanged text, new ready.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-22",
     behaviour:
       "A switch; trace: history to best provider thread to strategy to handoff if needed to session to resume/create to send.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-23",
     behaviour: "A switch; stored user message: exactly what the user typed; handoff is a separate preamble.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-24",
     behaviour:
       "Providers with system / developer / only user channel; delivery: the best available channel is used.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-25",
@@ -161,31 +147,26 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-26",
     behaviour: "Resumable, missed a range; strategy: 2: delta into existing.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-27",
     behaviour: "Resumable, gap or chain over a soft limit only; strategy: 3: full into existing.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-28",
     behaviour: "Resume failed / incompatible / stale; strategy: 4: full into new.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-29",
     behaviour: "No context channel, no reconstruction; strategy: 5: unsupported, explicit.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-30",
     behaviour: "State matching several rules; strategy: the lowest number wins.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-31",
@@ -209,7 +190,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-34",
     behaviour: "Last resume failed; return: same.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-35",
@@ -221,7 +201,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-36",
     behaviour: "User asks clean context; next run: same.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-37",
@@ -315,7 +294,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-54",
     behaviour: "Switch after run N; checkpoints read: still owned by runs, none moved or recreated.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-55",
@@ -331,27 +309,23 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-57",
     behaviour: "Runs 1to8; rollback to 5: 6to8 rolled_back.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-58",
     behaviour:
       "Handoffs covering 6+, and one covering 1to5; rollback to 5: the former superseded, the latter kept.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-59",
     behaviour:
       "Rollback to 5: rolled back if active and able, else divergent; a thread covering only at most 5 untouched.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-60",
     behaviour: "Active provider can roll back; rollback: its rollback is called.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-61",
@@ -375,13 +349,11 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-64",
     behaviour: "Fork from run 5 (A), strong refs; first run A: native.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-65",
     behaviour: "Fork from run 5 (A); first run B: portable at dispatch.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-66",
@@ -406,6 +378,5 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-69",
     behaviour: "Three switches; thread list: still one conversation, several provider threads attached.",
     source: lineageRow,
-    deferred: notYet,
   },
 ];

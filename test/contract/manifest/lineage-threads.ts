@@ -7,7 +7,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "One thread; three continues across three providers and processes: same thread id; three executions, three process ids.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-2",
@@ -113,14 +112,12 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-17",
     behaviour: "Existing open threads; a plain start: always a new thread.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-18",
     behaviour:
       "A start; lifecycle is traced: reserve to run to settle to project, ending at context revision 1.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-19",
@@ -134,26 +131,22 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Idle thread; close, then continue or reopen: closed; continue to THREAD_CLOSED; no reopen exists.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-21",
     behaviour: "Open thread / closed thread; archive: refused / archived.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-22",
     behaviour:
       "N roots; refs are read: sequence 1..n contiguous, each with the revision it opened on and, once ended, its outcome.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-23",
     behaviour: "A running root; continue: THREAD_BUSY with the running execution id.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-24",
@@ -167,7 +160,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Continue; new execution inspected: new id, policy, hash, process; provider as chosen now, possibly different.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-26",
@@ -193,7 +185,6 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-29",
     behaviour: "Root settles; to: a new snapshot is projected from its checkpoint.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-30",
@@ -233,7 +224,6 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-36",
     behaviour: "A decision pinned in run 1; run 2 opens: the decision is there.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-37",
@@ -357,7 +347,6 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-56",
     behaviour: "Several threads; any command without id and label: error; never 'the newest one'.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-57",
@@ -391,7 +380,6 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-62",
     behaviour: "Thread at rev n; context: current snapshot, each line with its source execution.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-63",

@@ -20,42 +20,36 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "The user forks it: a new idle thread exists; source document, snapshot chain and provider threads are byte-identical.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-4",
     behaviour:
       "A fresh fork; its record is read: no provider, no model binding, activeProviderThreadId null, no executions.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-5",
     behaviour:
       "A fresh fork: the run and provider thread are created for P/M; the choice was not needed before.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-6",
     behaviour:
       "Fork of a Codex-like run, strong refs; first run uses the same provider: adapter forkThread is called once and no handoff exists.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-7",
     behaviour:
       "Same fork; first run uses another provider: a portable handoff is built at that dispatch, forkThread not called.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-8",
     behaviour:
       "Thread on provider A; next message uses provider B: thread count unchanged; one provider_handoff transfer.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-9",
@@ -76,7 +70,6 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Fork from S with runs F1toFn: handoff covers exactly S (exclusive) to the fork's latest stable point.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-12",
@@ -172,13 +165,11 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Fork made at run 2, fork later at run F3; merge-back is created: basePoint = fork's source point (run 2), sourcePoint = F3.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-26",
     behaviour: "Native transfer succeeds; handoffs are listed: none was created.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-27",
@@ -226,38 +217,32 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-34",
     behaviour: "Thread.fork; events are inspected: target thread created.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-35",
     behaviour: "Thread.fork; events are inspected: relationship + transfer with status pending.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-36",
     behaviour: "Thread.fork; adapter log is inspected: no session opened.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-37",
     behaviour: "Thread.fork; adapter log is inspected: no provider thread, no turn.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-38",
     behaviour: "Thread.fork; handoff store is inspected: nothing built.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-39",
     behaviour:
       "Dispatch: order: find transfer to native or portable to create/resume provider thread to send context + user message.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-40",
@@ -289,7 +274,6 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-44",
     behaviour: "Same provider + native support; hook runs: native plan.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-45",
@@ -306,7 +290,6 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-47",
     behaviour: "Provider mute; hook runs: explicit CONTEXT_UNSUPPORTED; zero adapter calls.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-48",
@@ -319,54 +302,46 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Fork at that turn: one thread/fork with lastTurnId = that id, turn included, later turns absent, no rollback call.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-50",
     behaviour: "Paginated history + native turn id; fork at an earlier turn: succeeds through lastTurnId.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-51",
     behaviour:
       "Legacy history, no native turn id, 2 later terminal turns: fork of the head, then rollback of the fork by 2; source untouched.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-52",
     behaviour:
       "Paginated fork result, no native turn id: explicit failure, no rollback request sent, orphan recorded for cleanup.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-53",
     behaviour:
       "Adapter call is captured; fork at a point: input has neutral boundary + source turn history, no driver-specific field.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-54",
     behaviour: "Legacy-history thread; checkpoint rollback: thread/rollback issued with the right count.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-55",
     behaviour:
       "History mode probed first; explicit failure (or thread/revert if the adapter has it); thread/rollback never sent.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-56",
     behaviour:
       "Paginated thread, adapter without revert; rollback demanded: ROLLBACK_NATIVE_UNSUPPORTED, state unchanged.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-57",
@@ -393,7 +368,6 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Run active; fork with latest_stable / fork of that run: previous completed checkpointed run / SOURCE_POINT_UNSTABLE.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-61",
@@ -406,46 +380,39 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Codex-like to same, strong refs; first dispatch: transfer statuses in order: pending, resolved_native, consumed.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-63",
     behaviour:
       "No native path; first dispatch: handoff appears then, transfer resolved_portable then consumed.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-64",
     behaviour: "Source run still running; fork naming it or its checkpoint: rejected.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-65",
     behaviour: "Runs 1 completed without checkpoint, 2 completed with, 3 failed; latest_stable: run 2.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-66",
     behaviour:
       "Portable context used; records are read: transfer and handoff both present and linked both ways.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-67",
     behaviour:
       "Provider switch; its transfer is read: source thread = target thread, target provider other than previously active.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-68",
     behaviour:
       "Provider used in 1to5, others in 6to8; return at 9: transfer base = run 5, source = run 8, delta.",
     source: lineageRow,
-    deferred: notYet,
   },
 ];
