@@ -15,6 +15,9 @@ import { harness, type Harness, type HarnessOptions, STORES } from "../support/h
 import { look } from "../support/look.ts";
 import { temporaryFolder, TestRepository } from "../support/repository.ts";
 
+/** Real processes, on a machine that may be busy. */
+const processes = { timeout: 120_000 };
+
 const write = defineTool({
   name: "write",
   input: z.strictObject({ name: z.string(), text: z.string() }),
@@ -45,7 +48,7 @@ async function runsOf(h: Harness, path = "/root"): Promise<readonly RunRecord[]>
 
 const workspaceOf = (run: RunRecord | undefined) => run?.checkpoint?.workspace;
 
-describe.each(STORES)("workspaces on %s", (store) => {
+describe.each(STORES)("workspaces on %s", processes, (store) => {
   const open = (r: { folder: string } | null, options: HarnessOptions = {}): Promise<Harness> =>
     harness({
       store,
@@ -282,7 +285,7 @@ const NOTHING: WorkspaceCapture = {
   remove: never,
 };
 
-describe.each(STORES)("worktrees on %s", (store) => {
+describe.each(STORES)("worktrees on %s", processes, (store) => {
   const open = (
     r: { folder: string },
     scripts: NonNullable<HarnessOptions["scripts"]>,
@@ -398,12 +401,12 @@ describe.each(STORES)("worktrees on %s", (store) => {
       home,
     );
     const paths: string[] = [];
-    for (const name of ["open", "kept", "clean"]) {
+    for (const name of ["open", "kept"]) {
       const { agent, work } = await h.tree.root.spawn(name, "go", { isolation: "worktree" });
       await work.outcome();
       paths.push((await agent.record()).config.workspace!);
     }
-    const [stays, kept, clean] = paths;
+    const [stays, kept] = paths;
     // As a process leaves it that dies between the worktree and the spawn's commit, or before the worktree is whole.
     const orphan = await gitWorktrees(home).add(
       r.folder,
@@ -413,15 +416,12 @@ describe.each(STORES)("worktrees on %s", (store) => {
     expect(orphan.status).toBe("ready");
     r.git("worktree", "add", "--quiet", "--detach", join(home, h.tree.id, "half"));
     writeFileSync(join(home, h.tree.id, "half.making"), "");
-    // The commits of these closes are stored; what follows them is not seen any more.
-    const closes = ["kept", "clean"].map(async (name) => (await h.tree.agent(`/root/${name}`)).close());
-    await Promise.all(closes);
+    // The commit of this close is stored; what follows is not seen any more.
+    await (await h.tree.agent("/root/kept")).close();
     await h.crash();
     await h.runtime.close();
-    expect([stays, kept, clean].map((path) => existsSync(path!))).toEqual([true, true, false]);
-    expect(readdirSync(join(home, h.tree.id)).toSorted()).toEqual(
-      [stays, kept].map((path) => path!.split("/").at(-1)).toSorted(),
-    );
+    const left = readdirSync(join(home, h.tree.id)).map((name) => join(home, h.tree.id, name));
+    expect(new Set(left)).toEqual(new Set([stays, kept]));
     expect(readFileSync(join(kept!, "new.txt"), "utf8")).toBe("n\n");
     const events = await h.store.read((view) => view.events(h.tree.id, 0, 10_000));
     const ended = events.filter(({ type }) => type === "worktree.ended").map(({ data }) => data["path"]);

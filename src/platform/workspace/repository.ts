@@ -33,38 +33,55 @@ export interface Repository {
 export async function findRepository(git: GitRunner, folder: string): Promise<Repository> {
   const cwd = await realFolder(folder);
   await requireVersion(git, cwd);
-  const inside = await git.run(["rev-parse", "--is-inside-work-tree"], { cwd });
-  if (inside.code !== 0)
-    throw new GitFailure(`the folder is in no git repository (${firstLine(inside.err, inside.code)})`, true);
-  if (inside.out.trim() !== "true") throw new GitFailure("the repository is bare: it has no files", true);
-  const ask = async (...args: string[]): Promise<string> =>
-    textOf(await git.need(["rev-parse", "--path-format=absolute", ...args], { cwd })).replace(/\n$/, "");
-  const head = await git.run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], { cwd });
-  if (head.code !== 0) throw new GitFailure("the repository has no commit yet", true);
-  const [toplevel, prefix, gitDir, commonDir, objects, index, sharedIndex, format] = await Promise.all([
-    ask("--show-toplevel"),
-    ask("--show-prefix"),
-    ask("--absolute-git-dir"),
-    ask("--git-common-dir"),
-    ask("--git-path", "objects"),
-    ask("--git-path", "index"),
-    ask("--shared-index-path"),
-    ask("--show-object-format"),
-  ]);
+  const facts = await factsAt(git, cwd);
+  if (facts === null) throw await whyNot(git, cwd);
+  const [toplevel, prefix, gitDir, commonDir, objects, index, format, head, sharedIndex = ""] = facts;
   if (format !== "sha1" && format !== "sha256")
     throw new GitFailure(`objects named by ${format} are unknown`, true);
-  return {
-    folder: cwd,
-    toplevel,
-    prefix,
-    gitDir,
-    commonDir,
-    objects,
-    index,
-    sharedIndex,
-    format,
-    head: head.out.trim(),
-  };
+  return { folder: cwd, toplevel, prefix, gitDir, commonDir, objects, index, sharedIndex, format, head };
+}
+
+type Facts = [string, string, string, string, string, string, string, string, string?];
+
+const FACTS = [
+  ["--show-toplevel"],
+  ["--show-prefix"],
+  ["--absolute-git-dir"],
+  ["--git-common-dir"],
+  ["--git-path", "objects"],
+  ["--git-path", "index"],
+  ["--show-object-format"],
+  ["--verify", "HEAD^{commit}"],
+  // Says nothing where there is none.
+  ["--shared-index-path"],
+];
+
+/** In one call, a line each; one by one where a name holds a line's end. Null when git has no answer. */
+async function factsAt(git: GitRunner, cwd: string): Promise<Facts | null> {
+  const ask = (words: readonly string[]) =>
+    git.run(["rev-parse", "--path-format=absolute", ...words], { cwd });
+  // Several answers in one call are not verified; what is no commit shows in its line.
+  const together = FACTS.map((words) => words.filter((word) => word !== "--verify"));
+  const all = await ask(together.flat());
+  if (all.code !== 0) return null;
+  const lines = textOf(all.out).split("\n").slice(0, -1);
+  if (/^[0-9a-f]{40,64}$/.test(lines[7] ?? "") && lines.length <= FACTS.length) return lines as Facts;
+  const answers: string[] = [];
+  for (const words of FACTS) {
+    const { code, out } = await ask(words);
+    if (code !== 0) return null;
+    answers.push(textOf(out).replace(/\n$/, ""));
+  }
+  return answers as Facts;
+}
+
+async function whyNot(git: GitRunner, cwd: string): Promise<GitFailure> {
+  const { code, out, err } = await git.run(["rev-parse", "--is-inside-work-tree"], { cwd });
+  if (code !== 0) return new GitFailure(`the folder is in no git repository (${firstLine(err, code)})`, true);
+  if (out.trim() !== "true") return new GitFailure("the repository is bare: it has no files", true);
+  const head = await git.run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], { cwd });
+  if (head.code !== 0) return new GitFailure("the repository has no commit yet", true);
+  return new GitFailure("git does not say where the repository is");
 }
 
 async function realFolder(folder: string): Promise<string> {
@@ -77,11 +94,18 @@ async function realFolder(folder: string): Promise<string> {
   throw new GitFailure("the folder is not there", true);
 }
 
+/** Places where git was looked for and is new enough. */
+const newEnough = new Set<string | undefined>();
+
 async function requireVersion(git: GitRunner, cwd: string): Promise<void> {
+  const place = process.env["PATH"];
+  if (newEnough.has(place)) return;
   const said = await git.need(["version"], { cwd });
   const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/.exec(said) ?? [];
-  if (Number(major) > OLDEST[0] || (Number(major) === OLDEST[0] && Number(minor) >= OLDEST[1])) return;
-  throw new GitFailure(`git ${major}.${minor} is too old; ${OLDEST.join(".")} or newer is needed`, true);
+  const enough = Number(major) > OLDEST[0] || (Number(major) === OLDEST[0] && Number(minor) >= OLDEST[1]);
+  if (!enough)
+    throw new GitFailure(`git ${major}.${minor} is too old; ${OLDEST.join(".")} or newer is needed`, true);
+  newEnough.add(place);
 }
 
 /** Settings that decide what a file's content is, or whether it is ignored. None of them runs anything. */

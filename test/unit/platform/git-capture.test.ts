@@ -18,6 +18,9 @@ import type { Captured, Within } from "../../../src/platform/workspace/port.ts";
 import { virtualClock } from "../../../src/testing/virtual-clock.ts";
 import { temporaryFolder, TestRepository } from "../../support/repository.ts";
 
+/** Real processes, on a machine that may be busy. */
+const processes = { timeout: 120_000 };
+
 const within: Within = { clock: systemClock, limitMs: 60_000 };
 const workspace = gitCapture();
 
@@ -27,11 +30,17 @@ async function captured(folder: string, name = "thread/run", since?: string): Pr
   return found;
 }
 
+function folderNamed(name: string): string {
+  const folder = join(temporaryFolder(), name);
+  mkdirSync(folder);
+  return folder;
+}
+
 function filesOf(repository: TestRepository, ref: string): string[] {
   return repository.git("ls-tree", "-r", "-z", "--name-only", ref).split("\0").slice(0, -1).toSorted();
 }
 
-describe("a checkpoint by git", () => {
+describe("a checkpoint by git", processes, () => {
   test("holds uncommitted and untracked files, not ignored ones", async () => {
     const r = new TestRepository();
     r.commit({ "a.txt": "one\ntwo\n", "b.txt": "b\n", "gone.txt": "x\n", ".gitignore": "*.log\n" });
@@ -208,6 +217,13 @@ describe("a checkpoint by git", () => {
     expect(few).toMatchObject({ status: "missing", reason: expect.stringContaining("at most 2") as unknown });
   });
 
+  test("of a folder whose name holds a line's end is as any other", async () => {
+    const r = new TestRepository(folderNamed("line\nend"));
+    r.commit({ "a.txt": "a\n", "su\nb/b.txt": "b\n" });
+    r.write("su\nb/c.txt", "c\n");
+    expect(await captured(join(r.folder, "su\nb"))).toMatchObject({ files: ["c.txt"] });
+  });
+
   test("compares with an earlier one where that is named", async () => {
     const r = new TestRepository();
     r.commit({ "a.txt": "a\n" });
@@ -301,7 +317,7 @@ describe("a checkpoint by git", () => {
   );
 });
 
-test("a process that is killed in the middle of captures leaves nothing locked", async () => {
+test("a process that is killed in the middle of captures leaves nothing locked", processes, async () => {
   const r = new TestRepository();
   r.commit({ "a.txt": "a\n" });
   for (let at = 0; at < 200; at += 1) r.write(`many/${at}.txt`, `${at}\n`.repeat(100));
@@ -328,7 +344,7 @@ test("a process that is killed in the middle of captures leaves nothing locked",
   expect((await captured(r.folder, "after")).files).toHaveLength(200);
 });
 
-describe("a checkpoint that is restored", () => {
+describe("a checkpoint that is restored", processes, () => {
   test("writes files back and removes those that came since, and nothing else", async () => {
     const r = new TestRepository();
     r.commit({ "a.txt": "a\n", "d/e/f.txt": "f\n", ".gitignore": "*.log\n" });

@@ -8,6 +8,9 @@ import { gitWorktrees } from "../../../src/platform/workspace/git-worktrees.ts";
 import type { Within, Worktree, WorktreeRequest } from "../../../src/platform/workspace/port.ts";
 import { temporaryFolder, TestRepository } from "../../support/repository.ts";
 
+/** Real processes, on a machine that may be busy. */
+const processes = { timeout: 120_000 };
+
 const within: Within = { clock: systemClock, limitMs: 60_000 };
 const gone = { status: "removed" };
 
@@ -24,7 +27,7 @@ function given() {
   return { r, home, trees, add };
 }
 
-describe("a worktree by git", () => {
+describe("a worktree by git", processes, () => {
   test("begins detached at the last commit and touches nothing of the user's", async () => {
     const { r, home, trees, add } = given();
     r.write("a.txt", "not committed\n");
