@@ -58,6 +58,7 @@ export function closePolitely(tx: Transaction, target: AgentRecord, partial: Par
       {
         path: agent.path,
         run: agent.currentRun,
+        executionId: agent.currentRun,
         openWorks: open,
         triggers,
       },

@@ -6,7 +6,7 @@ import { CoppiceError, describeError, RejectedError } from "../protocol/errors.t
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { answerRequest } from "./requests.ts";
 import { raiseBudget } from "./budget.ts";
-import { close } from "./close.ts";
+import { close, closePolitely } from "./close.ts";
 import { arrive, tellAccepted } from "./delivery.ts";
 import { interrupt, type PartialText } from "./interrupt.ts";
 import { followUp, sendMessage, userInput } from "./messages.ts";
@@ -72,8 +72,9 @@ export function carryOut(
       };
     }
     case "close": {
-      const { target } = argumentsOf("close", command.arguments);
-      return { closed: close(tx, agentAt(target), partial).map((agent) => agent.path) };
+      const { target, politely = false } = argumentsOf("close", command.arguments);
+      const closing = politely ? closePolitely : close;
+      return { closed: closing(tx, agentAt(target), partial).map((agent) => agent.path) };
     }
     case "send": {
       const { target, message } = argumentsOf("send", command.arguments);
@@ -97,11 +98,6 @@ export function carryOut(
       const { target, budget, limit } = argumentsOf("raise_budget", command.arguments);
       raiseBudget(tx, agentAt(target), budget, limit);
       return { budget, limit };
-    }
-    case "continue": {
-      const { thread, onBusy = "reject", ...input } = argumentsOf("continue", command.arguments);
-      const work = userInput(tx, agentAt(thread).threadId, user, { onBusy, ...input });
-      return { work_id: work.id };
     }
     default:
       return tx.context.verbs[command.verb]!(tx, command.arguments);

@@ -36,7 +36,7 @@ export async function loadHasFailed(tree: Tree, candidate: Candidate, error: unk
     }
     if (code === "AGENT_CLOSED") return;
     // The store has failed, not the load: what is stored says what is to be done.
-    if (code !== "LOAD_FAILED") return tree.reactions.doubtful(tree);
+    if (code !== "LOAD_FAILED" && code !== "THREAD_CONTEXT_TAMPERED") return tree.reactions.doubtful(tree);
     const retryable = CoppiceError.is(error) && error.details["retryable"] === true;
     const again = await tree.transact((tx) => countFailure(tx, candidate, error, retryable));
     if (again !== null) retryLater(tree, candidate, again);
@@ -78,7 +78,8 @@ function countFailure(
 
 /** Queue-only mail stays, and the agent stays addressable. A run that was parked ends with its works. */
 function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
-  const failure = { code: "LOAD_FAILED", message: tx.context.redact(describeError(error)), status: null };
+  const code = CoppiceError.is(error) ? error.code : "LOAD_FAILED";
+  const failure = { code, message: tx.context.redact(describeError(error)), status: null };
   const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
   if (run !== undefined) {
     appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "aborted: the agent could not be loaded"));

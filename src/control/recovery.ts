@@ -5,7 +5,7 @@
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { openCalls } from "../protocol/transcript.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
-import { must, type Transaction } from "./transaction.ts";
+import { type Look, must, type Transaction } from "./transaction.ts";
 import { deliver } from "./delivery.ts";
 import { closeOpenCalls } from "./interrupt.ts";
 import { appendItems, requestUnderWay, worksOfStart } from "./runs.ts";
@@ -27,6 +27,25 @@ export function recoverUndriven(tx: Transaction, inHand: (run: RunRecord) => boo
   for (const run of tx.store.openRuns(tx.treeId)) if (!inHand(run)) recoverRun(tx, run.id);
   endDueWaits(tx);
   for (const id of tx.store.triggered(tx.treeId)) wakeIfDue(tx, id);
+}
+
+/**
+ * All of a tree that nobody owns, for a look at it and not to go on with it. A reservation younger than `ttlMs` is left: who
+ * has made it may be about to be heard of (lineage C14.2). What comes of it waits for the next owner.
+ */
+export function recoverUnowned(tx: Transaction, ttlMs: number): void {
+  for (const run of tx.store.openRuns(tx.treeId)) {
+    if (!isLeft(tx, run, ttlMs)) continue;
+    if (run.acceptedAt === null) voidRun(tx, run, "interrupted");
+    else recoverRun(tx, run.id);
+  }
+}
+
+/** Nobody will settle it unless somebody else does. A wait that is stored lives on without an owner. */
+export function isLeft(look: Look, run: RunRecord, ttlMs: number): boolean {
+  if (isSettled(run)) return false;
+  if (run.acceptedAt === null) return look.now - run.reservedAt >= ttlMs;
+  return run.status !== "waiting" || !look.context.parksWaits(run.provider);
 }
 
 /** One agent that nobody has in hand. */
@@ -54,9 +73,9 @@ function recoverRun(tx: Transaction, runId: RunId): void {
 }
 
 /** Reserved and never accepted: its mail is still there and starts one new run. */
-function voidRun(tx: Transaction, run: RunRecord): void {
+function voidRun(tx: Transaction, run: RunRecord, status: "cancelled" | "interrupted" = "cancelled"): void {
   const works = worksOfStart(tx, run, run.reservedSeq);
-  settleRun(tx, run.id, { status: "cancelled", reason: "not_accepted", text: "" });
+  settleRun(tx, run.id, { status, reason: "not_accepted", text: "" });
   for (const id of works) {
     const work = must(tx.store.work(id), "work", id);
     if (work.state === "ended") continue;

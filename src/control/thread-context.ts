@@ -7,12 +7,14 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { ThreadBinding } from "../protocol/binding.ts";
+import { CoppiceError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
 import { addOrdinal } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
-import type { RunOutcome, ThreadFacts } from "../protocol/thread.ts";
+import type { ContextReference, RunOutcome, ThreadFacts } from "../protocol/thread.ts";
 import { EMPTY_CONTEXT, makeCheckpoint, projectSnapshot, verifySnapshot } from "../lineage/snapshot.ts";
+import type { StoreView } from "../store/port.ts";
 import { workspaceAtSettle } from "./captures.ts";
 import type { Look, Transaction } from "./transaction.ts";
 
@@ -32,12 +34,25 @@ export function bindingOf(look: Look, agent: AgentRecord): ThreadBinding | null 
 }
 
 /** The snapshot that a thread stands on: its own newest, else the one that it inherits, else none. */
-export function contextOf(look: Look, { threadId, thread }: AgentRecord): SnapshotRecord | null {
+export function contextOf({ store }: Pick<Look, "store">, agent: AgentRecord): SnapshotRecord | null {
+  const { threadId, thread } = agent;
   const own = thread?.currentContext ?? null;
   const at = own === null ? (thread?.forkedFrom?.context ?? null) : { ...own, threadId };
-  return at === null || at.revision === 0
-    ? null
-    : verifySnapshot(look.store.snapshot(at.threadId, at.revision), at);
+  return at === null || at.revision === 0 ? null : snapshotAt(store, at);
+}
+
+/** @throws RejectedError `THREAD_CONTEXT_TAMPERED`; so also for a row that cannot be read at all. */
+export function snapshotAt(
+  view: StoreView,
+  at: ContextReference & Pick<AgentRecord, "threadId">,
+): SnapshotRecord {
+  let record: SnapshotRecord | undefined;
+  try {
+    record = view.snapshot(at.threadId, at.revision);
+  } catch (error) {
+    if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") throw error;
+  }
+  return verifySnapshot(record, at);
 }
 
 /** The binding of the run that has asked for this one, byte for byte (C8.4). */
@@ -60,9 +75,13 @@ export function projectRun(
   const { thread } = agent;
   if (thread === null) return { run: { checkpoint: null, nextContextRevision: null }, thread };
   const checkpoint = makeCheckpoint(run.id, run.pins, workspaceAtSettle(tx.context, agent, run));
+  const voided = run.acceptedAt === null ? addOrdinal(thread.voided, run.ordinal) : thread.voided;
+  const base = untampered(tx, agent);
+  if (base === "tampered")
+    return { run: { checkpoint, nextContextRevision: null }, thread: { ...thread, voided } };
   const revision = (thread.currentContext ?? EMPTY_CONTEXT).revision + 1;
   const { snapshot, compaction } = projectSnapshot({
-    base: contextOf(tx, agent),
+    base,
     threadId: agent.threadId,
     revision,
     title: thread.title,
@@ -81,7 +100,17 @@ export function projectRun(
       ...thread,
       currentContext: { revision, digest: snapshot.digest },
       compactions: thread.compactions + (compaction === null ? 0 : 1),
-      voided: run.acceptedAt === null ? addOrdinal(thread.voided, run.ordinal) : thread.voided,
+      voided,
     },
   };
+}
+
+/** What was tampered with under a run does not keep it from ending; nothing is built on it, and the next run is refused. */
+function untampered(tx: Transaction, agent: AgentRecord): SnapshotRecord | null | "tampered" {
+  try {
+    return contextOf(tx, agent);
+  } catch (error) {
+    if (CoppiceError.is(error) && error.code === "THREAD_CONTEXT_TAMPERED") return "tampered";
+    throw error;
+  }
 }

@@ -18,7 +18,8 @@ export const COMMAND_ARGUMENTS = {
     pending: z.enum(["keep", "cancel"]).optional(),
     run: runId.optional(),
   }),
-  close: z.strictObject({ target }),
+  /** `politely`: refused while something is going on. */
+  close: z.strictObject({ target, politely: z.boolean().optional() }),
   followup: z.strictObject({ target, message }),
   send: z.strictObject({ target, message }),
   answer: z.strictObject({ request: requestId, answer: z.string() }),

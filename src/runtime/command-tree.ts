@@ -1,7 +1,7 @@
 /**
  * Commands on a tree from a process that does not own it (REC-2). With a live owner the command is a row of its inbox, and
- * the owner's answer the receipt. Without one the tree is claimed for the command alone: nothing is recovered and nothing
- * runs; what the command asks for waits until somebody opens the tree.
+ * the owner's answer the receipt. Without one the tree is claimed for the command alone: nothing runs; what the command asks
+ * for waits until somebody opens the tree.
  *
  * - K1 A command is applied once, by whichever of the two: its row says so in the commit that applies it.
  * - K2 An owner that dies meanwhile leaves the row; the tree is then claimed and the same row applied.
@@ -11,22 +11,20 @@ import { CoppiceError, RejectedError, TransientError } from "../protocol/errors.
 import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import { ASSUMED_CONTEXT_WINDOW } from "../protocol/limits.ts";
 import { DEFAULT_LINEAGE_LIMITS } from "../protocol/lineage-limits.ts";
-import { PROFILES } from "../protocol/profile.ts";
 import { applyCommand, refuseCommand } from "../control/inbox.ts";
-import { type PlanContext, Transaction } from "../control/transaction.ts";
+import { recoverUnowned } from "../control/recovery.ts";
+import { Transaction } from "../control/transaction.ts";
 import { check } from "../platform/check.ts";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
 import { createIds, type Ids, systemRandom } from "../platform/ids.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
-import { createRedactor } from "../platform/redact.ts";
-import type { ProcessIdentity, Store, StoreView } from "../store/port.ts";
+import type { ProcessIdentity, Store } from "../store/port.ts";
 import { RUNTIME } from "./arguments.ts";
-import { THREAD_VERBS } from "../threads/verbs.ts";
 import { liveOwner } from "./tree-reader.ts";
+import { withoutOwner } from "./without-owner.ts";
 
 /** What `commandTree` takes beside the command. */
 export interface CommandOptions {
@@ -53,6 +51,8 @@ export interface CommandReceipt {
   readonly answer: JsonObject;
 }
 
+/** They look at what nobody will settle any more first, so that a dead owner's run is in nobody's way (lineage C14.6). */
+const RECONCILES: ReadonlySet<CommandVerb> = new Set(["continue", "close"]);
 const LOOK_MS = 25;
 const ANSWER_MS = 10_000;
 /** The claim lasts for one commit; a process that dies in it is proved dead, or waited for so long. */
@@ -160,7 +160,9 @@ async function applyHere(
       if (tx.command(command.id) === undefined) tx.putCommand(command);
       const row = tx.command(command.id)!;
       if (row.state === "pending") {
-        applyCommand(new Transaction(tx, withoutOwner(tx, treeId, ids)), row, () => "");
+        const plan = new Transaction(tx, withoutOwner(tx, treeId, ids));
+        if (RECONCILES.has(row.verb)) recoverUnowned(plan, DEFAULT_LINEAGE_LIMITS.reservationTtlMs);
+        applyCommand(plan, row, () => "");
         return { appliedBy: "here", answer: tx.command(command.id)!.answer as JsonObject } as const;
       }
       return receiptOf(row);
@@ -193,41 +195,4 @@ function refusalOf(answer: JsonObject): CoppiceError {
     return new TransientError(code as TransientError["code"], message, details);
   }
   return new RejectedError(code as RejectedError["code"], message, details);
-}
-
-/** What a plan may know of a tree that nobody has in memory. */
-function withoutOwner(view: StoreView, treeId: TreeId, ids: Ids): PlanContext {
-  const record = view.tree(treeId)!;
-  const nothing = (): never => {
-    throw new RejectedError("NOT_OWNER", "a tree without an owner takes no such command; open it first.", {
-      treeId,
-    });
-  };
-  return {
-    treeId,
-    profile: PROFILES[record.profile],
-    limits: record.limits,
-    ids,
-    composed: () => true,
-    parksWaits: () => true,
-    loop: () => "ours",
-    contextWindow: (agent) => agent.config.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
-    drainedSeq: () => 0,
-    permitsFree: () => 0,
-    isStarting: () => false,
-    onlyPinnedInTheWay: () => false,
-    resolveConfig: nothing,
-    verbs: THREAD_VERBS,
-    rebind: nothing,
-    // Who opens the tree has the providers, and says so when the run is to start.
-    requireProvider: () => undefined,
-    toolEffects: () => [],
-    loaded: () => false,
-    modelHint: () => null,
-    position: () => 0,
-    lineage: DEFAULT_LINEAGE_LIMITS,
-    workspaces: { capture: null, trees: null },
-    redact: createRedactor([]),
-    mintTokenDigest: () => sha256(ids.mint("tok")),
-  };
 }

@@ -3,6 +3,7 @@
  * else is told what it needs.
  */
 import { AgentControl } from "../control/agent-control.ts";
+import { Releases } from "../control/budget-scopes.ts";
 import { type Grant, tryReserve } from "../control/dispatch.ts";
 import { Ownership } from "../control/ownership.ts";
 import { createReactions } from "../control/reactions.ts";
@@ -10,6 +11,7 @@ import { sweepProcesses } from "../control/processes.ts";
 import { recover } from "../control/recovery.ts";
 import type { Shared } from "../control/shared.ts";
 import { Tree } from "../control/tree.ts";
+import { Look, type Transaction } from "../control/transaction.ts";
 import { sweepWorktrees } from "../control/worktrees.ts";
 import { Admission } from "../execution/admission.ts";
 import { BackOff } from "../execution/back-off.ts";
@@ -20,6 +22,7 @@ import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { deterministic } from "../lineage/handoff/summarise.ts";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
+import type { Lineage } from "../protocol/thread.ts";
 import { check } from "../platform/check.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createIds, systemRandom } from "../platform/ids.ts";
@@ -52,6 +55,7 @@ import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { createTree } from "./new-tree.ts";
 import { residencyOf } from "./residency.ts";
 import { TreeHandle } from "./tree-handle.ts";
+import { nativeSessionOf, visitContext, Visits } from "./visits.ts";
 
 /** Owns trees of one store until it is closed. From `createRuntime`. */
 export interface Runtime extends AsyncDisposable {
@@ -96,6 +100,7 @@ class OwnRuntime implements Runtime {
   readonly #permits: PermitPool;
   readonly #residency: Residency;
   readonly #ownership: Ownership;
+  readonly #visits: Visits;
   #closed = false;
 
   constructor(options: RuntimeOptions) {
@@ -135,6 +140,8 @@ class OwnRuntime implements Runtime {
       lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
       secrets: options.secrets ?? [],
       prices: options.prices ?? {},
+      reservationsOf: (id) => this.#trees.get(id)?.tree.reservations,
+      releases: new Releases(),
       inspect: options.inspect,
       toolHost: createToolHost({
         tools,
@@ -168,25 +175,40 @@ class OwnRuntime implements Runtime {
         trees: options.worktrees === undefined ? null : gitWorktrees(options.worktrees),
       },
     };
-    this.threads = new Threads({
+    this.#visits = new Visits({
       store: this.store,
-      ids: this.#shared.ids,
-      lineage: this.#shared.lineage,
+      context: visitContext(this.#shared),
+      claim: (id) => this.#claim(id),
+    });
+    this.threads = new Threads({
+      ...this.#shared,
       providers,
+      provenDead: options.provenDead ?? provenDead,
       open: async (id) => (await this.openTree({ id })).control,
-      withNewTree: (id, act) => this.#withNewTree(id, act),
+      withNewTree: (id, act) => this.#visits.during(id, act),
+      make: (id, { id: _id, parent: _parent, ...asked }, lineage) => {
+        checkTreeOptions(asked);
+        return this.#visits.during(id, (lease) => this.#make(lease, asked, lineage));
+      },
+      apply: (id, plan) => this.#apply(id, plan),
+      look: (id, plan) => this.store.read((view) => plan(new Look(view, this.#visits.contextOf(view, id)))),
+      sessionOf: (agent, provider) => nativeSessionOf(this.#trees.get(agent.treeId)?.tree, agent, provider),
     });
   }
 
   #pump = (): void => this.#admission.pump();
 
-  async #withNewTree<T>(treeId: TreeId, act: (lease: Lease) => Promise<T>): Promise<T> {
-    const lease = await this.#claim(treeId);
-    try {
-      return await act(lease);
-    } finally {
-      await this.store.release(lease, { abandon: true }).catch(() => undefined);
-    }
+  /** By the owner, where that is this runtime. */
+  async #apply<T>(treeId: TreeId, plan: (tx: Transaction) => T): Promise<T> {
+    await this.#opening.get(treeId)?.catch(() => undefined);
+    const tree = this.#trees.get(treeId)?.tree;
+    return tree?.state === "owned" ? tree.transact(plan) : this.#visits.commit(treeId, plan);
+  }
+
+  async #make(lease: Lease, options: TreeOptions, lineage?: Lineage): Promise<void> {
+    const defaults = this.#treeDefaults(options);
+    const config = rootConfig(this.#sources, options, defaults.profile);
+    await createTree(this.store, lease, this.#shared, defaults, options, config, lineage);
   }
 
   #claim(treeId: TreeId): Promise<Lease> {
@@ -221,12 +243,11 @@ class OwnRuntime implements Runtime {
         { id: options.id },
       );
     }
+    await this.#visits.over(treeId);
     const lease = await this.#claim(treeId);
     try {
       if (options.id === undefined) {
-        const defaults = this.#treeDefaults(options);
-        const config = rootConfig(this.#sources, options, defaults.profile);
-        await createTree(this.store, lease, this.#shared, defaults, options, config);
+        await this.#make(lease, options);
       }
       return await this.#adopt(treeId, lease, options);
     } catch (error) {

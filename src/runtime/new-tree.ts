@@ -3,12 +3,14 @@ import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { Profile } from "../protocol/profile.ts";
+import type { Lineage } from "../protocol/thread.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import type { Shared } from "../control/shared.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Lease, Store } from "../store/port.ts";
 import type { TreeOptions } from "./options.ts";
 import { newAgent } from "../control/new-agent.ts";
+import { requireFree } from "../threads/create.ts";
 
 export async function createTree(
   store: Store,
@@ -17,10 +19,12 @@ export async function createTree(
   defaults: { readonly limits: Limits; readonly profile: Profile },
   options: TreeOptions,
   config: AgentRecord["config"],
+  lineage?: Lineage,
 ): Promise<void> {
   const { treeId } = lease;
   const token = shared.ids.mint("tok");
   await store.commit(lease, (tx) => {
+    requireFree(tx, treeId);
     const now = tx.now();
     tx.putTree({
       treeId,
@@ -49,7 +53,7 @@ export async function createTree(
       thread: {
         title: options.title ?? null,
         continuity: options.continuity ?? "resume-native",
-        lineage: { parentThreadId: null, relationshipToParent: null, rootThreadId: treeId },
+        lineage: lineage ?? { parentThreadId: null, relationshipToParent: null, rootThreadId: treeId },
       },
     });
     // What a host uses in its own loop is not known until it says so (HDR-5).

@@ -13,7 +13,7 @@ import type { OrdinalRange } from "../protocol/ordinals.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { ExecutionRef, RunOutcome, ThreadFacts } from "../protocol/thread.ts";
 import { gapOf, handoffsIn } from "../lineage/coverage.ts";
-import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import type { Page, PageRequest, ProcessIdentity, StoreView } from "../store/port.ts";
 
 /** Computed, never stored: `unsettled` is a run that nobody drives (C14.5). */
 export type ThreadActivity =
@@ -77,7 +77,16 @@ export function requireThread(view: StoreView, id: string): AgentRecord {
 
 const LEGACY: Pick<ThreadFacts, "title" | "continuity"> = { title: null, continuity: "resume-native" };
 
-export function summaryOf(view: StoreView, agent: AgentRecord): ThreadSummary {
+/** Whether another process of this host is known to be dead; without it a lease says who is alive. */
+export type ProvenDead = (owner: ProcessIdentity) => boolean;
+
+/** Whether a process holds the tree that may be alive. */
+export function isOwned(view: StoreView, tree: TreeId, provenDead: ProvenDead = () => false): boolean {
+  const lease = view.lease(tree);
+  return lease?.live === true && !provenDead(lease.owner);
+}
+
+export function summaryOf(view: StoreView, agent: AgentRecord, provenDead?: ProvenDead): ThreadSummary {
   const { thread, threadId } = agent;
   const active = thread?.activeProviderThreadId ?? null;
   const bound = active === null ? undefined : view.providerThread(active);
@@ -98,7 +107,7 @@ export function summaryOf(view: StoreView, agent: AgentRecord): ThreadSummary {
     provider: bound?.provider ?? (thread === null ? agent.config.provider : null),
     model: bound === undefined ? null : agent.config.model,
     executions: agent.runs,
-    activity: activityOf(view, agent),
+    activity: activityOf(view, agent, provenDead),
     createdBy: agent.createdBy,
     createdAt: agent.createdAt,
     updatedAt: agent.lastActiveAt,
@@ -106,16 +115,18 @@ export function summaryOf(view: StoreView, agent: AgentRecord): ThreadSummary {
   };
 }
 
-export function activityOf(view: StoreView, agent: AgentRecord): ThreadActivity {
+export function activityOf(view: StoreView, agent: AgentRecord, provenDead?: ProvenDead): ThreadActivity {
   if (agent.currentRun === null) return { kind: "idle" };
-  const owned = view.lease(agent.treeId)?.live === true;
-  return { kind: owned ? "running" : "unsettled", executionId: agent.currentRun };
+  return {
+    kind: isOwned(view, agent.treeId, provenDead) ? "running" : "unsettled",
+    executionId: agent.currentRun,
+  };
 }
 
-export function documentOf(view: StoreView, agent: AgentRecord): ThreadDocument {
+export function documentOf(view: StoreView, agent: AgentRecord, provenDead?: ProvenDead): ThreadDocument {
   const { thread } = agent;
   return {
-    ...summaryOf(view, agent),
+    ...summaryOf(view, agent, provenDead),
     forkedFrom: thread?.forkedFrom ?? null,
     forkPolicy: thread?.forkPolicy ?? null,
     activeProviderThreadId: thread?.activeProviderThreadId ?? null,

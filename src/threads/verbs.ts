@@ -8,8 +8,12 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
 import type { ProviderSelection, ThreadFacts } from "../protocol/thread.ts";
+import type { Caller } from "../protocol/tool.ts";
+import type { WorkRecord } from "../protocol/work.ts";
 import { check } from "../platform/check.ts";
 import { requireText } from "../platform/text.ts";
+import { userInput, type UserInput } from "../control/messages.ts";
+import { contextOf } from "../control/thread-context.ts";
 import type { Transaction, Verbs } from "../control/transaction.ts";
 import { requireTitle } from "./fork.ts";
 import { mergeBack } from "./merge-back.ts";
@@ -37,6 +41,18 @@ export function requireOpenThread(agent: AgentRecord): void {
     `${agent.threadId} is ${agent.state} and has no new runs; fork it to go on.`,
     { threadId: agent.threadId, state: agent.state },
   );
+}
+
+/**
+ * Input to a thread (C3.2, C3.3): refused before anything is stored when the thread is over, has changed since the caller
+ * planned on it, or stands on a context that is not what was stored.
+ * @throws RejectedError `THREAD_CLOSED`, `THREAD_ARCHIVED`, `THREAD_CONTEXT_TAMPERED`, and as `userInput`.
+ */
+export function continueThread(tx: Transaction, id: string, caller: Caller, input: UserInput): WorkRecord {
+  const agent = tx.agent(requireThread(tx.store, id).threadId);
+  requireOpenThread(agent);
+  contextOf(tx, agent);
+  return userInput(tx, agent.threadId, caller, input);
 }
 
 /** What the next run is to use; the binding changes when a provider has accepted that run (C4.16). */
@@ -107,6 +123,11 @@ function put(
 
 /** The same by name, as another process leaves them in a tree's inbox. */
 export const THREAD_VERBS: Verbs = {
+  continue(tx, given) {
+    const { thread, onBusy = "reject", ...input } = check("continue", COMMAND_ARGUMENTS.continue, given);
+    const work = continueThread(tx, thread, { kind: "user", name: "cli" }, { onBusy, ...input });
+    return { work_id: work.id };
+  },
   select(tx, given) {
     const { thread, ...selection } = check("select", COMMAND_ARGUMENTS.select, given);
     const { model = null, effort = null, cleanContext = false, provider } = selection;

@@ -1,0 +1,62 @@
+/** Making a thread without a run (lineage C3.1): a tree with a root and nothing under way, given back at once. */
+import { CoppiceError, RejectedError } from "../protocol/errors.ts";
+import { isThreadId, type ThreadId } from "../protocol/ids.ts";
+import type { Continuity, Lineage } from "../protocol/thread.ts";
+import type { StoreView } from "../store/port.ts";
+import { requireTitle } from "./fork.ts";
+import type { ThreadPorts } from "./ports.ts";
+import { requireThread } from "./thread-view.ts";
+
+export interface CreateOptions {
+  /** An id of one's own, free and of the form of ours; default: a new one. Nothing is ever joined (S1-17). */
+  readonly id?: string;
+  readonly title?: string;
+  readonly provider?: string;
+  readonly model?: string;
+  readonly effort?: string;
+  readonly instructions?: string;
+  readonly workspace?: string;
+  readonly continuity?: Continuity;
+  /** The thread below which it is listed. That gives it nothing: no context and no rights. */
+  readonly parent?: string;
+}
+
+/** @throws RejectedError `THREAD_EXISTS`, `THREAD_NOT_FOUND` for the parent, `INVALID_ARGUMENT`. */
+export async function createThread(ports: ThreadPorts, options: CreateOptions): Promise<ThreadId> {
+  const id = options.id ?? ports.ids.mint("thread");
+  if (!isThreadId(id)) {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      "the id is not one of a thread: `thread_` and 21 letters or digits; or leave it out.",
+      { argument: "id" },
+    );
+  }
+  if (options.title !== undefined) requireTitle(options.title);
+  const lineage = await ports.store.read((view): Lineage => {
+    requireFree(view, id);
+    const parent = options.parent === undefined ? null : requireThread(view, options.parent);
+    return {
+      parentThreadId: parent?.threadId ?? null,
+      relationshipToParent: null,
+      rootThreadId: parent?.thread?.lineage.rootThreadId ?? parent?.threadId ?? id,
+    };
+  });
+  try {
+    await ports.make(id, options, lineage);
+  } catch (error) {
+    // Whoever was faster has it, or had it.
+    if (CoppiceError.is(error) && error.code === "NOT_OWNER")
+      await ports.store.read((view) => requireFree(view, id));
+    throw error;
+  }
+  return id;
+}
+
+export function requireFree(view: StoreView, id: ThreadId): void {
+  if (view.agent(id) === undefined && view.tree(id) === undefined) return;
+  throw new RejectedError(
+    "THREAD_EXISTS",
+    `a thread ${id} is in this store already; continue it, or leave the id out.`,
+    { threadId: id },
+  );
+}

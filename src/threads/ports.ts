@@ -1,0 +1,39 @@
+/** What the commands on threads are given by the runtime that has them: its store, its trees, and what its providers can do. */
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { ThreadId, TreeId } from "../protocol/ids.ts";
+import type { LineageLimits } from "../protocol/lineage-limits.ts";
+import type { Lineage } from "../protocol/thread.ts";
+import type { Ids } from "../platform/ids.ts";
+import type { Logger } from "../platform/logger.ts";
+import type { Redact } from "../platform/redact.ts";
+import type { AgentControl } from "../control/agent-control.ts";
+import type { Look, Transaction } from "../control/transaction.ts";
+import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
+import type { Lease, ProcessIdentity, Store } from "../store/port.ts";
+import type { CreateOptions } from "./create.ts";
+
+export interface ThreadPorts {
+  readonly store: Store;
+  readonly ids: Ids;
+  readonly logger: Logger;
+  readonly redact: Redact;
+  readonly lineage: LineageLimits;
+  readonly providers: Readonly<Record<string, ProviderAdapter>>;
+  /** Whether another process of this host is proved dead: its lease counts for nothing then. */
+  readonly provenDead: (owner: ProcessIdentity) => boolean;
+  /** The tree of a thread, opened if this process does not own it yet. */
+  open(tree: TreeId): Promise<AgentControl>;
+  /** For a tree that is about to be made; given back when `act` is done. */
+  withNewTree<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T>;
+  /** Makes a tree whose root is a thread in this line, and gives it back. */
+  make(tree: ThreadId, options: CreateOptions, lineage: Lineage): Promise<void>;
+  /**
+   * One commit on a tree: of its owner, when that is this process, else of a claim that lasts as long. Nothing is recovered
+   * and nothing runs by it. @throws RejectedError `NOT_OWNER` while another process owns it.
+   */
+  apply<T>(tree: TreeId, plan: (tx: Transaction) => T): Promise<T>;
+  /** The same for a plan that changes nothing; anybody may look. */
+  look<T>(tree: TreeId, plan: (look: Look) => T): Promise<T>;
+  /** The session that a loaded agent has with this provider; null for one that is not loaded, or is with another. */
+  sessionOf(agent: AgentRecord, provider: string): NativeSession | null;
+}
