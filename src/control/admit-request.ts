@@ -31,7 +31,7 @@ export async function admitToProvider(
     maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
     priceOf(tree.shared.prices, provider, model),
   );
-  const seen = tree.reservations.released;
+  const seen = tree.shared.releases.count;
   const { admission, reservation } = await reserve(tree, session, estimate);
   if (signal.aborted) reservation?.[Symbol.dispose]();
   signal.throwIfAborted();
@@ -63,7 +63,7 @@ async function reserve(
         view,
         view.tree(tree.treeId)!,
         view.agent(threadId)!,
-        tree.reservations,
+        tree.shared.reservationsOf,
         estimate,
       );
       if (admission.kind === "start") reservation = tree.reservations.take(path, estimate);

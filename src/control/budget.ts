@@ -6,7 +6,7 @@
 import type { AgentPath } from "../protocol/agent-path.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
-import type { BudgetKind } from "../policy/budget.ts";
+import type { BudgetKind, BudgetScope } from "../policy/budget.ts";
 import { AGENT_KEYS, TREE_KEYS } from "./budget-scopes.ts";
 import { deliver } from "./delivery.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
@@ -17,7 +17,7 @@ import { endWork } from "./works.ts";
 /** Ends what is unfinished in a spent scope, once. */
 export function exhaust(
   tx: Transaction,
-  scope: { readonly path: string; readonly budget: BudgetKind },
+  scope: Pick<BudgetScope, "path" | "budget" | "payer">,
   partial: PartialText,
 ): void {
   const path = scope.path as AgentPath;
@@ -25,13 +25,15 @@ export function exhaust(
   const known = tree.exhausted.some((entry) => entry.path === path && entry.budget === scope.budget);
   const top = tx.store.agentAt(tx.treeId, path);
   if (top === undefined) return;
-  if (!known) {
+  // What another tree pays for is refused by what is left there, and goes on when that is raised.
+  const announced = known || scope.payer !== undefined;
+  if (!announced) {
     tx.putTree({ exhausted: [...tree.exhausted, { path, budget: scope.budget }] });
     tx.emit("budget.spent", top, {}, { budget: scope.budget });
   }
   const error = {
     code: "BUDGET_EXHAUSTED",
-    message: `the ${scope.budget} budget of ${path} is spent`,
+    message: `the ${scope.budget} budget of ${scope.payer ?? path} is spent`,
     status: null,
   };
   const agents = subtree(tx, top);
@@ -46,7 +48,7 @@ export function exhaust(
     }
     tx.effects.wake.delete(target.threadId);
   }
-  if (!known) tellRoot(tx, path, scope.budget);
+  if (!announced) tellRoot(tx, path, scope.budget);
 }
 
 function tellRoot(tx: Transaction, path: AgentPath, budget: BudgetKind): void {

@@ -6,7 +6,7 @@ import type { ThreadId } from "../protocol/ids.ts";
 import type { Budgets } from "../protocol/limits.ts";
 import { budgetExhausted } from "../policy/budget.ts";
 import { admitRate } from "../policy/rates.ts";
-import { budgetOf } from "./budget-scopes.ts";
+import { budgetOf, spentByPayer } from "./budget-scopes.ts";
 import type { Transaction } from "./transaction.ts";
 import { agentsUnder, lineOf } from "./family.ts";
 
@@ -87,6 +87,8 @@ export function refuseRate(
 
 /** New requests are refused in a scope whose budget is spent, until it is raised (BUD-2). */
 export function requireBudgetLeft(tx: Transaction, path: AgentPath): void {
+  const payer = spentByPayer(tx.store, tx.tree());
+  if (payer !== null) throw budgetExhausted(payer);
   const spent = spentScope(tx, path);
   if (spent === null) return;
   const top = tx.store.agentAt(tx.treeId, spent.path)!;

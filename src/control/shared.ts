@@ -14,6 +14,7 @@ import type { Prices } from "../policy/budget.ts";
 import type { ProviderAdapter } from "../providers/port.ts";
 import type { Inspect } from "../session/lifecycle.ts";
 import type { Store } from "../store/port.ts";
+import type { Releases, ReservationsOf } from "./budget-scopes.ts";
 import type { ConfigRequest, PlanContext, Workspaces } from "./transaction.ts";
 
 /** What all trees of a runtime share. */
@@ -32,6 +33,8 @@ export interface Shared {
   /** Secrets known by value, for text that is redacted while it streams. */
   readonly secrets: readonly string[];
   readonly prices: Prices;
+  readonly reservationsOf: ReservationsOf;
+  readonly releases: Releases;
   readonly inspect: Inspect | undefined;
   readonly toolHost: ToolHost;
   readonly adapter: (provider: string) => ProviderAdapter | undefined;

@@ -98,7 +98,7 @@ export class Tree implements PlanContext {
   readonly runs = new Map<ThreadId, ActiveRun>();
   /** Unread mail of loaded agents, for the choice of whom to unload. */
   readonly mailboxes = new Map<ThreadId, Mailbox>();
-  readonly reservations = new Reservations(() => this.#resumeHeld());
+  readonly reservations: Reservations;
   /** Runs that wait for reservations of a budget (BUD-2). */
   readonly #held = new Map<ThreadId, Candidate>();
   readonly events = new EventHub();
@@ -124,6 +124,7 @@ export class Tree implements PlanContext {
 
   constructor(parts: TreeParts) {
     this.shared = parts.shared;
+    this.reservations = new Reservations(parts.shared.releases);
     this.watchers = new Watchers(() => parts.shared.clock.hold?.());
     this.treeId = parts.treeId;
     this.lease = parts.lease;
@@ -227,7 +228,8 @@ export class Tree implements PlanContext {
   /** `seen` is what had been given back when the run was refused: what came back since is not missed. */
   heldByBudget(candidate: Candidate, seen: number): void {
     this.#held.set(candidate.threadId, candidate);
-    if (this.reservations.released !== seen) this.#resumeHeld();
+    this.shared.releases.wait(this.#resumeHeld);
+    if (this.shared.releases.count !== seen) this.#resumeHeld();
   }
 
   /** Its run is over, or not in memory any more: there is nothing to come back to. */
@@ -235,12 +237,12 @@ export class Tree implements PlanContext {
     this.#held.delete(threadId);
   }
 
-  #resumeHeld(): void {
+  #resumeHeld = (): void => {
     if (this.state !== "owned" || this.#held.size === 0) return;
     const held = [...this.#held.values()];
     this.#held.clear();
     for (const candidate of held) this.reactions.resume(this, candidate);
-  }
+  };
 
   partialText = (threadId: ThreadId): string => this.sessions.get(threadId)?.partialText ?? "";
 
@@ -342,7 +344,7 @@ export class Tree implements PlanContext {
     for (const threadId of effects.closed) this.reactions.closed(this, threadId);
     for (const candidate of change.wake) this.reactions.wake(this, candidate);
     if (effects.deadlines) this.reactions.deadlines(this);
-    if (effects.budgetRaised) this.reservations.lookAgain();
+    if (effects.budgetRaised) this.shared.releases.tell();
     this.watchers.changed(new Set<string>([...effects.worksEnded, ...effects.mail]));
   }
 }

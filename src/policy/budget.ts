@@ -17,6 +17,8 @@ export interface BudgetScope {
   readonly spent: number;
   /** Held for requests that are under way. */
   readonly reserved: number;
+  /** Of another tree, which pays for this one: who has this budget there. `path` is what it pays for. */
+  readonly payer?: string;
 }
 
 /** What a request may use at most. `money` is null where its model has no price. */
@@ -68,11 +70,18 @@ function shareOf(scope: BudgetScope, request: RequestEstimate): number | null {
 
 /** The refusal of a spent budget, with what would free it (BUD-3). */
 export function budgetExhausted(scope: BudgetScope): RejectedError {
-  const { budget, path, limit, spent } = scope;
+  const { budget, path, limit, spent, payer } = scope;
   return new RejectedError(
     "BUDGET_EXHAUSTED",
-    `the ${budget} budget of ${path} is spent: ${spent} of ${limit} used; raise it, or finish with what there is.`,
-    { limit: budget, path, value: limit, use: spent, frees: "a higher budget" },
+    `the ${budget} budget of ${payer ?? path} is spent: ${spent} of ${limit} used; raise it, or finish with what there is.`,
+    {
+      limit: budget,
+      path,
+      value: limit,
+      use: spent,
+      frees: "a higher budget",
+      ...(payer === undefined ? {} : { payer }),
+    },
   );
 }
 

@@ -116,6 +116,17 @@ export interface TreeRecord {
   }[];
   /** The tree's inbox: results that no living agent could take (WRK-6). */
   readonly inbox: number;
+  /** The agent that made this tree: tokens and money count in its tree's budgets too. Without one a tree pays for itself. */
+  readonly billedTo?: Payer;
+  /** Trees that agents of this one have made. */
+  readonly billed?: number;
+}
+
+/** An agent whose tree pays for another one (lineage C1.2). */
+export interface Payer {
+  readonly treeId: TreeId;
+  readonly threadId: ThreadId;
+  readonly path: AgentPath;
 }
 
 /** Agent status: derived from state, run, work and mail; never stored. */

@@ -11,7 +11,6 @@ import { sweepProcesses } from "../control/processes.ts";
 import { recover } from "../control/recovery.ts";
 import type { Shared } from "../control/shared.ts";
 import { Tree } from "../control/tree.ts";
-import { Look, type Transaction } from "../control/transaction.ts";
 import { sweepWorktrees } from "../control/worktrees.ts";
 import { Admission } from "../execution/admission.ts";
 import { BackOff } from "../execution/back-off.ts";
@@ -23,11 +22,12 @@ import { deterministic } from "../lineage/handoff/summarise.ts";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import type { Lineage } from "../protocol/thread.ts";
+import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createIds, systemRandom } from "../platform/ids.ts";
 import { guardedLogger, silentLogger } from "../platform/logger.ts";
-import { ownIdentity, provenDead } from "../platform/process-identity.ts";
+import { type Identity, ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { defaultTracer } from "../platform/telemetry.ts";
 import { folderExists } from "../platform/workspace.ts";
@@ -55,7 +55,7 @@ import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { createTree } from "./new-tree.ts";
 import { residencyOf } from "./residency.ts";
 import { TreeHandle } from "./tree-handle.ts";
-import { nativeSessionOf, visitContext, Visits } from "./visits.ts";
+import { Visits } from "./visits.ts";
 
 /** Owns trees of one store until it is closed. From `createRuntime`. */
 export interface Runtime extends AsyncDisposable {
@@ -134,6 +134,8 @@ class OwnRuntime implements Runtime {
       logger,
       ids: createIds(random),
       tracer: options.tracer ?? defaultTracer(),
+      reservationsOf: (id) => this.#trees.get(id)?.tree.reservations,
+      releases: new Releases(),
       redact,
       summariser: options.summariser === undefined ? deterministic : options.summariser,
       verbs: THREAD_VERBS,
@@ -176,34 +178,27 @@ class OwnRuntime implements Runtime {
       },
     };
     this.#visits = new Visits({
-      store: this.store,
-      context: visitContext(this.#shared),
+      shared: this.#shared,
       claim: (id) => this.#claim(id),
+      owned: async (id) => {
+        await this.#opening.get(id)?.catch(() => undefined);
+        const tree = this.#trees.get(id)?.tree;
+        return tree?.state === "owned" ? tree : undefined;
+      },
     });
     this.threads = new Threads({
-      ...this.#shared,
+      ...this.#visits.ports(),
       providers,
-      provenDead: options.provenDead ?? provenDead,
+      provenDead: this.#isDead,
       open: async (id) => (await this.openTree({ id })).control,
-      withNewTree: (id, act) => this.#visits.during(id, act),
       make: (id, { id: _id, parent: _parent, ...asked }, lineage) => {
         checkTreeOptions(asked);
         return this.#visits.during(id, (lease) => this.#make(lease, asked, lineage));
       },
-      apply: (id, plan) => this.#apply(id, plan),
-      look: (id, plan) => this.store.read((view) => plan(new Look(view, this.#visits.contextOf(view, id)))),
-      sessionOf: (agent, provider) => nativeSessionOf(this.#trees.get(agent.treeId)?.tree, agent, provider),
     });
   }
 
   #pump = (): void => this.#admission.pump();
-
-  /** By the owner, where that is this runtime. */
-  async #apply<T>(treeId: TreeId, plan: (tx: Transaction) => T): Promise<T> {
-    await this.#opening.get(treeId)?.catch(() => undefined);
-    const tree = this.#trees.get(treeId)?.tree;
-    return tree?.state === "owned" ? tree.transact(plan) : this.#visits.commit(treeId, plan);
-  }
 
   async #make(lease: Lease, options: TreeOptions, lineage?: Lineage): Promise<void> {
     const defaults = this.#treeDefaults(options);
@@ -215,11 +210,19 @@ class OwnRuntime implements Runtime {
     return this.store.claim({
       treeId,
       token: this.#shared.ids.mint("tok"),
-      owner: this.#options.identity ?? ownIdentity(),
+      owner: this.#identity,
       leaseMs: this.#limits.leaseMs,
       provenDead: this.#options.provenDead ?? provenDead,
     });
   }
+
+  get #identity(): Identity {
+    return this.#options.identity ?? ownIdentity();
+  }
+
+  /** This process lives, whatever is said of others. */
+  readonly #isDead = (owner: Identity): boolean =>
+    canonicalJson(owner) !== canonicalJson(this.#identity) && (this.#options.provenDead ?? provenDead)(owner);
 
   async openTree(options: TreeOptions = {}): Promise<TreeHandle> {
     if (this.#closed)
@@ -357,3 +360,4 @@ class OwnRuntime implements Runtime {
     await this.close();
   }
 }
+import { Releases } from "../control/budget-scopes.ts";

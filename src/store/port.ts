@@ -104,6 +104,8 @@ export interface StoreView {
   tree(id: TreeId): TreeRecord | undefined;
   /** Trees, newest first. */
   trees(page: PageRequest): Page<TreeRecord>;
+  /** Trees that agents of this tree have made, oldest first. */
+  billed(id: TreeId): readonly TreeRecord[];
   lease(id: TreeId): LeaseState | undefined;
   agent(id: ThreadId): AgentRecord | undefined;
   agentAt(tree: TreeId, path: AgentPath): AgentRecord | undefined;

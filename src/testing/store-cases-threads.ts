@@ -10,7 +10,7 @@ import {
   sampleHistoryEntry,
   sampleTransfer,
 } from "./store-records-threads.ts";
-import { sampleId, sampleRun } from "./store-records.ts";
+import { sampleId, sampleRun, sampleTree } from "./store-records.ts";
 import { EVERYTHING, putChild, putRoot, threadIds } from "./store-threads.ts";
 
 export const threadCases = {
@@ -70,6 +70,22 @@ export const threadCases = {
         root,
       ]);
     });
+  },
+
+  "finds the trees that agents of a tree have made": async ({ store, lease, root }) => {
+    const [a, b] = await store.commit(lease, (tx) => {
+      const payer = { treeId: root, threadId: root, path: "/root" } as const;
+      const ids = (["a", "b"] as const).map((name) => putRoot(tx, name));
+      for (const treeId of ids) tx.putTree({ ...sampleTree(treeId), billedTo: payer });
+      tx.putTree(sampleTree(putRoot(tx, "c")));
+      return ids;
+    });
+    const billed = (id: ThreadId): Promise<ThreadId[]> =>
+      store.read((view) => view.billed(id).map(({ treeId }) => treeId));
+    assert.deepEqual(await billed(root), [a, b]);
+    assert.deepEqual(await billed(a!), []);
+    await store.commit(lease, (tx) => tx.putTree({ ...tx.tree(b!)!, title: "later" }));
+    assert.deepEqual(await billed(root), [a, b]);
   },
 
   "lists a thread from before threads, which descends from nobody": async ({ store, lease }) => {

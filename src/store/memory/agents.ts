@@ -25,6 +25,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
   const byPlace = agents.index((agent) => placeOf(agent.treeId, agent.path));
   const byTree = agents.index((agent) => agent.treeId);
   const byToken = agents.index((agent) => agent.tokenDigest);
+  const billed = trees.index((tree) => tree.billedTo?.treeId ?? null);
   const newestTrees = trees.paged(() => "all");
   const children = agents.paged((agent) => agent.parent);
   const roots = agents.paged((agent) => (agent.parent === null ? listsOf(agent) : null));
@@ -62,6 +63,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
 
   return {
     tree: (id) => trees.get(id),
+    billed: (id) => billed.get(id),
     trees: (page) => newestTrees.page("all", page, "newest first"),
     agent: (id) => agents.get(id),
     agentAt,

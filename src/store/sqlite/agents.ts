@@ -18,7 +18,11 @@ const endOf = (under: AgentPath): string => `${under}0`;
 const tokenEnd = (digest: string): string => digest.slice(-16);
 
 export function agentRows(connection: Connection, threads: Threads): AgentRows {
-  const trees = new Table<TreeRecord>(connection, { name: "trees", idOf: ({ treeId }) => treeId });
+  const trees = new Table<TreeRecord>(connection, {
+    name: "trees",
+    idOf: ({ treeId }) => treeId,
+    fixed: { payer: ({ billedTo }) => (billedTo === undefined ? null : threads.number(billedTo.treeId)) },
+  });
   const lineageOf = ({ thread }: AgentRecord): number | null =>
     thread === null ? null : threads.number(thread.lineage.rootThreadId);
   const agents = new Table<AgentRecord>(connection, {
@@ -44,6 +48,7 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
       complete: ({ usage }) => (usage.complete ? 1 : 0),
     },
   });
+  const billed = trees.list("WHERE payer = ? ORDER BY rowid");
   const treePages = trees.pages("TRUE", "newest first");
   const at = agents.list("WHERE tree = ? AND path = ?");
   const byToken = agents.list("WHERE token = ?");
@@ -70,6 +75,7 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
   return {
     tree: (id) => trees.get(id),
     trees: treePages,
+    billed: (id) => billed(threads.find(id)),
     agent: (id) => agents.get(id),
     agentAt: (tree, path) => at(threads.find(tree), path)[0],
     agentByToken: (digest) => byToken(tokenEnd(digest)).find(({ tokenDigest }) => tokenDigest === digest),

@@ -91,6 +91,9 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // Threads: what lists look for, and what records from before them lack. A row that cannot be read stays as it is.
   `
+  ALTER TABLE trees ADD COLUMN payer INTEGER;
+  CREATE INDEX trees_payer ON trees (payer) WHERE payer IS NOT NULL;
+
   ALTER TABLE agents ADD COLUMN state TEXT;
   ALTER TABLE agents ADD COLUMN workspace TEXT;
   ALTER TABLE agents ADD COLUMN lineage INTEGER;
