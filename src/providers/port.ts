@@ -68,6 +68,7 @@ interface AnyAdapter {
   models(): Readonly<Record<string, ModelInfo>> | null;
 }
 
+/** A provider whose loop is ours. */
 export interface OwnLoopAdapter extends AnyAdapter {
   readonly loop: "ours";
   readonly capabilities: ProviderCapabilities;
@@ -132,6 +133,7 @@ export interface NativeRollbackInput {
   readonly turns: readonly NativeTurn[];
 }
 
+/** One agent's session with a provider that owns its loop. */
 export interface NativeSession {
   /** What this session can do in fact; the adapter's `capabilities()` is what its kind can do. */
   readonly negotiated: ThreadCapabilities;
@@ -155,6 +157,7 @@ export interface NativeSession {
   close(): Promise<void>;
 }
 
+/** A provider that owns its loop. */
 export interface NativeAdapter extends AnyAdapter {
   readonly loop: "theirs";
   /** Names under which its driver went before: records that bear one are its own. */
@@ -164,4 +167,5 @@ export interface NativeAdapter extends AnyAdapter {
   openSession(input: NativeSessionInput): Promise<NativeSession>;
 }
 
+/** What `createRuntime` is given by name, by who owns the loop. */
 export type ProviderAdapter = OwnLoopAdapter | NativeAdapter;

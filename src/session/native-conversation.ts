@@ -9,6 +9,7 @@ import type { RunId } from "../protocol/ids.ts";
 import type { NativeEvent, NativeRequest, NativeThread } from "../protocol/native-events.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
 import type { NativeSession } from "../providers/port.ts";
+import { asProviderFailure } from "./native-failure.ts";
 import type { NativeThreadHandle, NextInput } from "./ports.ts";
 import { Response } from "./response.ts";
 
@@ -25,12 +26,17 @@ export class EventSource {
 
   constructor(session: NativeSession) {
     this.#events = session.events()[Symbol.asyncIterator]();
+    // Listened to from the start: a provider that is gone while nothing runs is found out before it is asked.
+    void this.next();
   }
 
   /** The next event, the same until it is taken; null at the end. */
   next(): Promise<NativeEvent | null> {
     if (this.#coming !== null) return this.#coming;
-    const coming = this.#events.next().then(({ done, value }) => (done === true ? null : value));
+    const coming = this.#events.next().then(
+      ({ done, value }) => (done === true ? null : value),
+      (error: unknown) => Promise.reject(asProviderFailure(error) as Error),
+    );
     const settled = (over: boolean): void => {
       if (this.#coming === coming) this.ready = true;
       this.over ||= over;
@@ -46,6 +52,7 @@ export class EventSource {
   take(): void {
     this.#coming = null;
     this.ready = false;
+    void this.next();
   }
 }
 

@@ -11,7 +11,7 @@
 import { RejectedError, TransientError } from "../protocol/errors.ts";
 import { type ItemBody, openCalls } from "../protocol/transcript.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
-import { isProviderFailure } from "./native-failure.ts";
+import { asProviderFailure, isProviderFailure } from "./native-failure.ts";
 import { type NativeConversation, OpenTurn } from "./native-conversation.ts";
 import { asMessages, type TurnWords, turnWords } from "./native-input.ts";
 import { followTurn, type TurnOver } from "./native-turn.ts";
@@ -120,7 +120,7 @@ function startTurn(
       (started) => {
         turn.ref ??= started.turn;
       },
-      (error: unknown) => turn.refuse(error),
+      (error: unknown) => turn.refuse(asProviderFailure(error)),
     );
 }
 

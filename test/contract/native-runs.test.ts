@@ -319,6 +319,71 @@ describe.each(STORES)("native runs on %s", (store) => {
     expect(turn(native).userMessage).toContain("wrap_up");
   });
 
+  test("RUN-3 a turn that outlasts the time of its run is stopped, and one more is offered to wrap up", async () => {
+    const native = headFork({ "/root": [together(ownTool("shell"), stall()), say("so far")] });
+    await using h = await open(native, { tree: { limits: { runWallClockMs: 60_000 } } });
+    const work = await h.tree.root.send("go");
+    await h.clock.settle();
+    await h.clock.advance(60_000);
+    expect(await work.outcome()).toMatchObject({ ending: "time_limit", text: "so far" });
+    expect(native.calls("interruptTurn")).toHaveLength(1);
+  });
+
+  test("INT-8 MBX-16 an interrupt before acceptance gives the turn up; nothing of it is kept", async () => {
+    const native = turnFork({ "/root": [together(gate("g", { beforeAcceptance: true }), say("x"))] });
+    await using h = await open(native);
+    const work = await h.tree.root.send("go");
+    await native.gates.arrived("g");
+    await h.clock.settle();
+    await h.tree.root.interrupt();
+    expect((await work.outcome()).ending).toBe("interrupted");
+    await h.clock.settle();
+    expect(native.conversations.all().map(({ turns }) => turns)).toEqual([[]]);
+    native.gates.open("g");
+    expect((await h.ask("again")).text).toBe("x");
+    // The conversation that was made and not used served the next run.
+    expect(native.calls("ensureThread")).toHaveLength(1);
+  });
+
+  test("REC-5 a provider that dies before it has accepted is opened again and told that this may be a repetition", async () => {
+    const native = turnFork({
+      "/root": [
+        together(
+          gate("g", { beforeAcceptance: true }),
+          say((c) => JSON.stringify(c.messages)),
+        ),
+      ],
+    });
+    await using h = await open(native);
+    const work = await h.tree.root.send("go");
+    await native.gates.arrived("g");
+    await h.clock.settle();
+    native.kill();
+    native.gates.open("g");
+    for (let step = 0; step < 50; step += 1) await h.clock.advance(1_000);
+    expect((await work.outcome()).text).toContain("possibly_repeated");
+    expect(native.calls("openSession")).toHaveLength(2);
+    expect(await new Look(h).runs("/root")).toHaveLength(1);
+  });
+
+  test("RUN-4 a provider that cannot resume fails the run before anything is sent, and begins nothing anew", async () => {
+    const native = turnFork({ "/root": [repeat(say("ok"))] });
+    await using h = await open(native);
+    await h.ask("go");
+    native.lose(
+      native.calls("startTurn").map(({ input }) => (input as { thread: { nativeId: string } }).thread)[0]!,
+    );
+    native.kill();
+    const work = await h.tree.root.send("more");
+    for (let step = 0; step < 200; step += 1) await h.clock.advance(1_000);
+    expect(await work.outcome()).toMatchObject({
+      ending: "provider_error",
+      error: { code: "PROVIDER_RESUME_FAILED" },
+    });
+    expect(native.calls("ensureThread")).toHaveLength(1);
+    expect(native.calls("startTurn")).toHaveLength(1);
+  });
+
   test("MBX-11 C6.10 mail takes no channel above the user's, notes take the best; a mute provider gets both as words", async () => {
     for (const make of [turnFork, exclusiveFork, mute]) {
       const native = make({ "/root": [repeat(say("ok"))] });

@@ -33,6 +33,7 @@ export interface Conversation {
   writer: object | null;
 }
 
+/** Conversations of scripted providers, which another adapter finds again. */
 export interface NativeConversations {
   /** An id that no other has. */
   mint(kind: string): string;
@@ -41,6 +42,7 @@ export interface NativeConversations {
   all(): readonly Conversation[];
 }
 
+/** An empty store of conversations, to be given to adapters that are to share them. */
 export function createNativeConversations(): NativeConversations {
   const known = new Map<string, Conversation>();
   let minted = 0;

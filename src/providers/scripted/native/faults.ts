@@ -31,14 +31,17 @@ export interface NativeCall {
   readonly input: unknown;
 }
 
+/** Rejects with this error, and does nothing. */
 export const refuse = (error: Error): NativeFault => ({ kind: "refuse", error });
 
+/** Waits at a gate before it does anything, or with `done` when it has done it. */
 export const hang = (gate: string, options: { readonly done?: boolean } = {}): NativeFault => ({
   kind: "hang",
   gate,
   done: options.done ?? false,
 });
 
+/** Does it and dies before it can say so; the session is gone. */
 export const crashAfter = (): NativeFault => ({ kind: "crash" });
 
 /** The provider wants to be signed in to: never a reason to try another way (lineage C5.14). */

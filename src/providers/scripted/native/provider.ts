@@ -26,6 +26,7 @@ import {
 import { ScriptedNativeSession } from "./session.ts";
 import { Wire, type WireCall } from "./wire.ts";
 
+/** Options of the six. */
 export interface ScriptedNativeOptions {
   readonly clock?: Clock;
   readonly gates?: Gates;
@@ -36,6 +37,7 @@ export interface ScriptedNativeOptions {
   readonly defaultModel?: string;
 }
 
+/** A scripted provider that owns its loop, and what a test asks and tells it. */
 export interface ScriptedNativeProvider extends NativeAdapter {
   readonly gates: Gates;
   readonly conversations: NativeConversations;
@@ -175,6 +177,7 @@ export function headFork(scripts: Scripts, options: ScriptedNativeOptions = {}) 
   return scriptedNative(HEAD_FORK, scripts, options);
 }
 
+/** Neither forks nor rolls back. */
 export function noFork(scripts: Scripts, options: ScriptedNativeOptions = {}) {
   return scriptedNative(NO_FORK, scripts, options);
 }

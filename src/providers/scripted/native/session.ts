@@ -197,7 +197,7 @@ export class ScriptedNativeSession implements NativeSession {
       (error: unknown) => {
         input.signal.removeEventListener("abort", onAbort);
         if (this.#playing === playing) this.#playing = null;
-        taken.reject(error as Error);
+        taken.reject(this.#dead ?? (error as Error));
       },
     );
     return taken.promise;
