@@ -109,6 +109,19 @@ export type { Usage, UsageReport } from "./protocol/usage.ts";
 export type { WorkEnding, WorkOutcome, WorkRecord } from "./protocol/work.ts";
 export { stderrLogger, type Logger } from "./platform/logger.ts";
 export { systemClock, type Clock } from "./platform/clock.ts";
+export { gitCapture } from "./platform/workspace/git-capture.ts";
+export type {
+  Captured,
+  CaptureRequest,
+  Difference,
+  Missing,
+  Refused,
+  Restored,
+  RestoreRequest,
+  Within,
+  WorkspaceCapture,
+} from "./platform/workspace/port.ts";
+export type { CaptureBounds } from "./platform/workspace/content.ts";
 export type { Random } from "./platform/ids.ts";
 export type { ProcessEnd, ProcessInput, ProcessOutput, ProcessSpec } from "./platform/process-group.ts";
 export type { Identity } from "./platform/process-identity.ts";

@@ -42,7 +42,10 @@ const handoff = sampleHandoff(tree, worker, 1, {
   updatedAt: 1_796_000_000_000.125,
 });
 
-const oldAgent = ({ thread: _thread, ...rest }: AgentRecord): object => rest;
+function oldAgent({ thread: _thread, config, ...rest }: AgentRecord): object {
+  const { worktree: _worktree, ...oldConfig } = config;
+  return { ...rest, config: oldConfig };
+}
 
 function oldRun(run: RunRecord): object {
   const { binding: _b, delegatedFrom: _d, providerThreadId: _p, contextHandoffIds: _c, ...others } = run;

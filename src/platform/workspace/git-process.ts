@@ -60,7 +60,6 @@ const SETTINGS = [
   "core.splitIndex=false",
   "core.logAllRefUpdates=false",
   "core.safecrlf=false",
-  "protocol.allow=never",
   "submodule.recurse=false",
   "diff.ignoreSubmodules=dirty",
   "gc.auto=0",
@@ -80,6 +79,8 @@ function environment(): Record<string, string> {
     LC_ALL: "C",
     GIT_TERMINAL_PROMPT: "0",
     GIT_OPTIONAL_LOCKS: "0",
+    // Over every configuration: an object that is missing is not fetched by whatever a remote names.
+    GIT_ALLOW_PROTOCOL: "none",
     GIT_NO_LAZY_FETCH: "1",
     GIT_NO_REPLACE_OBJECTS: "1",
     GIT_LITERAL_PATHSPECS: "0",

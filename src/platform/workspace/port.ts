@@ -18,6 +18,7 @@ export interface Missing {
   readonly lasting: boolean;
 }
 
+/** What is to be captured, and as what. */
 export interface CaptureRequest {
   /** Name of the checkpoint, such as `<thread>/<run>`; one of the same name is replaced. */
   readonly name: string;
@@ -26,6 +27,7 @@ export interface CaptureRequest {
   readonly since?: string | undefined;
 }
 
+/** A checkpoint that was taken. */
 export interface Captured {
   readonly status: "ready";
   readonly ref: string;
@@ -38,6 +40,7 @@ export interface Captured {
   readonly omitted: readonly string[];
 }
 
+/** How two states of a folder differ. */
 export interface Difference {
   readonly status: "ready";
   readonly summary: string;
@@ -46,6 +49,7 @@ export interface Difference {
   readonly patch: string;
 }
 
+/** How much of a checkpoint is written back. */
 export interface RestoreRequest {
   /** Files or folders within the folder; default: all. */
   readonly paths?: readonly string[];
@@ -53,6 +57,7 @@ export interface RestoreRequest {
   readonly overwrite?: boolean;
 }
 
+/** A checkpoint that was written back. */
 export interface Restored {
   readonly status: "ready";
   /** What stood there before. */
@@ -61,6 +66,7 @@ export interface Restored {
   readonly removed: readonly string[];
 }
 
+/** Nothing was written. */
 export interface Refused {
   readonly status: "refused";
   readonly reason: string;
@@ -88,6 +94,7 @@ export interface WorkspaceCapture {
   remove(folder: string, ref: string, within: Within): Promise<{ readonly status: "ready" } | Missing>;
 }
 
+/** A worktree that was made. */
 export interface Worktree {
   readonly status: "ready";
   /** The worktree itself. */
@@ -99,6 +106,7 @@ export interface Worktree {
   readonly base: string;
 }
 
+/** Of which name and owner a worktree is to be. */
 export interface WorktreeRequest {
   /** Whose it is: the sweep of an owner looks at its own alone. */
   readonly owner: string;

@@ -116,6 +116,29 @@ describe("a checkpoint by git", processes, () => {
     expect(other.git("for-each-ref", "refs/coppice")).toBe("");
   });
 
+  test("fetches nothing that is missing, whatever a remote's address would run", async () => {
+    const r = new TestRepository();
+    r.commit({ "a.txt": "a\n" });
+    const trace = join(r.folder, ".git", "fetched");
+    const settings = {
+      "core.repositoryformatversion": "1",
+      "extensions.partialClone": "evil",
+      "remote.evil.promisor": "true",
+      "remote.evil.url": `ext::touch ${trace}`,
+      "protocol.ext.allow": "always",
+    };
+    for (const [key, value] of Object.entries(settings)) r.git("config", key, value);
+    const missing = "f".repeat(40);
+    // What a git without these bounds does.
+    expect(() => r.git("cat-file", "-p", missing)).toThrow(/fatal/);
+    expect(existsSync(trace)).toBe(true);
+    rmSync(trace);
+    writeFileSync(join(r.folder, ".git", "HEAD"), `${missing}\n`);
+    const found = await workspace.capture(r.folder, { name: "n", message: "" }, within);
+    expect(found).toMatchObject({ status: "missing" });
+    expect(existsSync(trace)).toBe(false);
+  });
+
   test("takes hostile names as they are, and links as links", async () => {
     const r = new TestRepository();
     const outside = temporaryFolder();
