@@ -134,8 +134,6 @@ class OwnRuntime implements Runtime {
       logger,
       ids: createIds(random),
       tracer: options.tracer ?? defaultTracer(),
-      reservationsOf: (id) => this.#trees.get(id)?.tree.reservations,
-      releases: new Releases(),
       redact,
       summariser: options.summariser === undefined ? deterministic : options.summariser,
       verbs: THREAD_VERBS,
@@ -360,4 +358,3 @@ class OwnRuntime implements Runtime {
     await this.close();
   }
 }
-import { Releases } from "../control/budget-scopes.ts";

@@ -4,20 +4,25 @@
  * - V1 Of one tree one at a time, and an opening of it waits for them: a runtime is never in its own way.
  */
 import type { Shared } from "../control/shared.ts";
-import { type PlanContext, Transaction } from "../control/transaction.ts";
+import { Look, type PlanContext, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
-import type { AgentRecord } from "../protocol/agent.ts";
 import type { TreeId } from "../protocol/ids.ts";
-import type { NativeSession } from "../providers/port.ts";
-import type { Lease, Store, StoreView } from "../store/port.ts";
+import type { Lease, StoreView } from "../store/port.ts";
+import type { ThreadPorts } from "../threads/ports.ts";
 import { withoutOwner } from "./without-owner.ts";
 
 export interface VisitPorts {
-  readonly store: Store;
-  readonly context: Partial<PlanContext> & Pick<PlanContext, "ids">;
+  readonly shared: Shared;
+  /** The tree, where this runtime owns it or is just opening it. */
+  readonly owned: (tree: TreeId) => Promise<Tree | undefined>;
   /** @throws RejectedError `NOT_OWNER`. */
   readonly claim: (tree: TreeId) => Promise<Lease>;
 }
+
+type Given = Pick<
+  ThreadPorts,
+  "store" | "ids" | "logger" | "redact" | "lineage" | "withNewTree" | "apply" | "look" | "sessionOf"
+>;
 
 export class Visits {
   readonly #ports: VisitPorts;
@@ -27,20 +32,54 @@ export class Visits {
     this.#ports = ports;
   }
 
+  /** What the commands on threads have of it. */
+  ports(): Given {
+    const { shared, owned } = this.#ports;
+    const { store, ids, logger, redact, lineage } = shared;
+    return {
+      store,
+      ids,
+      logger,
+      redact,
+      lineage,
+      withNewTree: (tree, act) => this.during(tree, act),
+      apply: async (tree, plan) => {
+        const mine = await owned(tree);
+        return mine === undefined ? this.#commit(tree, plan) : mine.transact(plan);
+      },
+      look: (tree, plan) => store.read((view) => plan(new Look(view, this.#contextOf(view, tree)))),
+      sessionOf: async ({ treeId, threadId }, provider) => {
+        const session = (await owned(treeId))?.sessions.get(threadId);
+        if (session?.provider.loop !== "theirs" || session.agent.config.provider !== provider) return null;
+        return session.provider.session;
+      },
+    };
+  }
+
+  /** Its providers and its numbers are known of any tree. */
+  #contextOf(view: StoreView, tree: TreeId): PlanContext {
+    const { ids, lineage, redact, adapter } = this.#ports.shared;
+    return withoutOwner(view, tree, ids, {
+      lineage,
+      redact,
+      loop: (provider) => adapter(provider)?.loop ?? "ours",
+      parksWaits: (provider) => {
+        const known = adapter(provider);
+        return known === undefined || (known.loop === "ours" && known.capabilities.parksWaits);
+      },
+    });
+  }
+
+  #commit<T>(tree: TreeId, plan: (tx: Transaction) => T): Promise<T> {
+    const { store } = this.#ports.shared;
+    return this.during(tree, (lease) =>
+      store.commit(lease, (tx) => plan(new Transaction(tx, this.#contextOf(tx, tree)))),
+    );
+  }
+
   /** Resolves when none is under way or waits for its turn; it never rejects. */
   async over(tree: TreeId): Promise<void> {
     for (let last; (last = this.#last.get(tree)) !== undefined;) await last;
-  }
-
-  contextOf(view: StoreView, tree: TreeId): PlanContext {
-    const { context } = this.#ports;
-    return withoutOwner(view, tree, context.ids, context);
-  }
-
-  commit<T>(tree: TreeId, plan: (tx: Transaction) => T): Promise<T> {
-    return this.during(tree, (lease) =>
-      this.#ports.store.commit(lease, (tx) => plan(new Transaction(tx, this.contextOf(tx, tree)))),
-    );
   }
 
   /** For as long as `act` lasts. */
@@ -54,40 +93,15 @@ export class Visits {
   }
 
   async #visit<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T> {
-    const { store, claim } = this.#ports;
+    const { shared, claim } = this.#ports;
     const lease = await claim(tree);
     try {
       return await act(lease);
     } finally {
       // Lost meanwhile, it is another's.
-      await store.release(lease, { abandon: true }).catch(IGNORE);
+      await shared.store.release(lease, { abandon: true }).catch(IGNORE);
     }
   }
 }
 
 const IGNORE = (): void => undefined;
-
-/** What a runtime knows of any tree: its providers and its numbers. */
-export function visitContext({ ids, lineage, redact, adapter }: Shared): VisitPorts["context"] {
-  return {
-    ids,
-    lineage,
-    redact,
-    loop: (provider) => adapter(provider)?.loop ?? "ours",
-    parksWaits: (provider) => {
-      const known = adapter(provider);
-      return known === undefined || (known.loop === "ours" && known.capabilities.parksWaits);
-    },
-  };
-}
-
-/** The session of a loaded agent with this provider. */
-export function nativeSessionOf(
-  tree: Tree | undefined,
-  agent: AgentRecord,
-  provider: string,
-): NativeSession | null {
-  const session = tree?.sessions.get(agent.threadId);
-  if (session?.provider.loop !== "theirs" || session.agent.config.provider !== provider) return null;
-  return session.provider.session;
-}

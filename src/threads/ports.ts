@@ -35,5 +35,5 @@ export interface ThreadPorts {
   /** The same for a plan that changes nothing; anybody may look. */
   look<T>(tree: TreeId, plan: (look: Look) => T): Promise<T>;
   /** The session that a loaded agent has with this provider; null for one that is not loaded, or is with another. */
-  sessionOf(agent: AgentRecord, provider: string): NativeSession | null;
+  sessionOf(agent: AgentRecord, provider: string): Promise<NativeSession | null>;
 }

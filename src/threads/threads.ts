@@ -3,7 +3,7 @@
  * `openTree` would, and keeps it.
  */
 import { RejectedError } from "../protocol/errors.ts";
-import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
+import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Pin, PinSection, SnapshotRecord } from "../protocol/snapshot.ts";
 import {
@@ -35,7 +35,10 @@ import {
 } from "./fork.ts";
 import { previewStart, type StartPreview } from "./preview.ts";
 import { editHandoff, regenerateHandoff, requireHandoff } from "./handoffs.ts";
+import { inject, unknownTransfer } from "./inject.ts";
 import { mergeBack } from "./merge-back.ts";
+import { rollBack, type RollbackOptions, type RolledBack } from "./rollback.ts";
+import { undoRollback } from "./rollback-undo.ts";
 import type { ThreadPorts } from "./ports.ts";
 import { reconcileThread } from "./reconcile.ts";
 import {
@@ -237,7 +240,7 @@ export class Threads {
   async fork(id: string, options: ForkOptions = {}): Promise<Forked> {
     const request = forkRequest(id, options);
     const capabilities = await this.#capabilities();
-    const { store, ids, lineage } = this.#ports;
+    const { store, lineage } = this.#ports;
     const { requestId } = request.policy;
     const receipt = { key: `fork:${requestId}`, argumentsDigest: sha256(canonicalJson(request)) };
     const before = (view: StoreView): ThreadId | null => {
@@ -302,6 +305,37 @@ export class Threads {
     const { tree } = await this.#ports.open(target.treeId);
     const run = options.run ?? null;
     return tree.transact((tx) => mergeBack(tx, { fork, target: target.threadId, run, createdBy: "user" }));
+  }
+
+  /**
+   * Takes runs back: everything after a run, or from a message of the user on, which becomes a draft (C9).
+   * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `ROLLBACK_…`; with a demanded rollback of
+   * the provider's own, what it fails with. Nothing is changed then.
+   */
+  async rollBack(id: string, options: RollbackOptions): Promise<RolledBack> {
+    const agent = await this.#openThread(id);
+    const { tree } = await this.#ports.open(agent.treeId);
+    return rollBack(tree, agent.threadId, options);
+  }
+
+  /** As long as no run has started since. @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`. */
+  async undoRollback(id: string): Promise<ThreadDocument> {
+    const { tree } = await this.#open(id);
+    await tree.transact((tx) => undoRollback(tx, id));
+    return this.get(id);
+  }
+
+  /**
+   * Brings in a result that was kept back because the run that had asked for it was rolled back (C8.9, C9.2).
+   * @throws RejectedError `SOURCE_POINT_NOT_FOUND`, `TRANSFER_STATE_INVALID`.
+   */
+  async inject(transferId: string): Promise<TransferRecord> {
+    const treeId = await this.#ports.store.read(
+      (view) => view.transfer(transferId as TransferRecord["id"])?.treeId,
+    );
+    if (treeId === undefined) throw unknownTransfer(transferId);
+    const { tree } = await this.#ports.open(treeId);
+    return tree.transact((tx) => inject(tx, transferId));
   }
 
   async #open(id: string): Promise<AgentControl> {

@@ -38,9 +38,7 @@ describe.each(STORES)("the life of a thread on %s", (store) => {
     expect((await h.store.read((view) => view.lease(made.treeId)))?.live).not.toBe(true);
     const again = await threads.create({ title: "Mend the gate", workspace: "/" });
     expect(again.id).not.toBe(made.id);
-    await (
-      await threads.continue(made.id, "go")
-    ).id;
+    await threads.continue(made.id, "go");
     await (await h.runtime.openTree({ id: made.id })).idle();
     expect(await threads.context(made.id)).toMatchObject({ revision: 1, objective: "Mend the gate" });
   });
@@ -72,10 +70,9 @@ describe.each(STORES)("the life of a thread on %s", (store) => {
       ["b", "c"].map((name) => [name, scripted({ "/root": [repeat(say(name))] })]),
     );
     await using h = await open({ others });
-    const { threads } = h.runtime;
     const { id } = h.tree;
     for (const provider of ["scripted", "b", "c"]) {
-      await threads.continue(id, `with ${provider}`, { provider });
+      await h.runtime.threads.continue(id, `with ${provider}`, { provider });
       await h.tree.idle();
       // Each in a process of its own.
       await h.crash();
