@@ -5,6 +5,7 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { InvariantError } from "../protocol/errors.ts";
+import type { NativeChildEvent } from "../protocol/native-events.ts";
 import type { Json } from "../protocol/json.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -19,7 +20,7 @@ import { overLimit } from "./compose.ts";
 import { closeOpenCalls } from "./interrupt.ts";
 import { appendItems, currentRun, recordStep } from "./runs.ts";
 import type { RunStart } from "./start-run.ts";
-import { withTurn } from "./native-thread.ts";
+import { observeChild, withName } from "./native-thread.ts";
 import type { Tree } from "./tree.ts";
 
 /** So many senders are named. */
@@ -118,10 +119,15 @@ export class NativeJournal implements NativePorts {
     if (turn === null) return;
     await this.#tree.transact((tx) => {
       const record = tx.store.providerThread(id);
-      const known = record?.turns.find((one) => one.ordinal === ordinal)?.ref;
+      const known = record?.turns.findLast((one) => one.ordinal === ordinal)?.ref;
       if (record === undefined || known?.nativeId === turn.nativeId) return;
-      tx.store.putProviderThread({ ...withTurn(record, { ordinal, ref: turn }), updatedAt: tx.now });
+      tx.store.putProviderThread({ ...withName(record, { ordinal, ref: turn }), updatedAt: tx.now });
     });
+  }
+
+  async child(event: NativeChildEvent): Promise<void> {
+    const { id } = this.#run;
+    await this.#tree.transact((tx) => observeChild(tx, currentRun(tx, id), event));
   }
 
   newestMail(): number {

@@ -1,8 +1,10 @@
 /** What the record of a provider thread holds of the provider's own conversation: its id, its turns, whether it is at work. */
-import type { NativeTurn } from "../protocol/native-events.ts";
+import type { NativeChildEvent, NativeTurn } from "../protocol/native-events.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
+import { headBytes } from "../platform/text.ts";
 import type { NativeAcceptance } from "../session/ports.ts";
+import { newProviderThread } from "./start-write.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** In the commit of the acceptance: where the run went to, for later resumes, forks and rollbacks (lineage C4.13). */
@@ -20,10 +22,16 @@ export function acceptTurn(tx: Transaction, run: RunRecord, { thread, turn }: Na
   });
 }
 
-/** A run that took several turns is named by its last. */
-export function withTurn(record: ProviderThreadRecord, turn: NativeTurn): ProviderThreadRecord {
-  const others = record.turns.filter(({ ordinal }) => ordinal !== turn.ordinal);
-  return { ...record, turns: [...others, turn], nativeHeadRef: turn.ref };
+function withTurn(record: ProviderThreadRecord, turn: NativeTurn): ProviderThreadRecord {
+  return { ...record, turns: [...record.turns, turn], nativeHeadRef: turn.ref };
+}
+
+/** The newest turn of a run has another name by now, or its first one. */
+export function withName(record: ProviderThreadRecord, turn: NativeTurn): ProviderThreadRecord {
+  const at = record.turns.findLastIndex(({ ordinal }) => ordinal === turn.ordinal);
+  return at < 0
+    ? withTurn(record, turn)
+    : { ...record, turns: record.turns.with(at, turn), nativeHeadRef: turn.ref };
 }
 
 /** Its run is over, and so is its turn as far as we are concerned. */
@@ -32,3 +40,31 @@ export function restThread(tx: Transaction, run: RunRecord): void {
   if (record?.status !== "active") return;
   tx.store.putProviderThread({ ...record, status: "idle", updatedAt: tx.now });
 }
+
+/**
+ * A subagent of the provider's own: a node of the run with the provider's conversation behind it, which is never gone on
+ * with here and can be a source of forks where the provider allows it (lineage C8.1, C5.1).
+ */
+export function observeChild(tx: Transaction, run: RunRecord, event: NativeChildEvent): void {
+  const node = `${run.id}/${event.child.nativeId}`;
+  const known = tx.store.providerThreadsOf(run.threadId).find(({ ownerNodeId }) => ownerNodeId === node);
+  const parent = run.providerThreadId === null ? undefined : tx.store.providerThread(run.providerThreadId);
+  const agent = tx.agent(run.threadId);
+  const ended = event.type === "child.terminal";
+  tx.store.putProviderThread({
+    ...(known ?? newProviderThread(run, parent ?? OF_NOBODY, tx.id("pth"), tx.now)),
+    ownerNodeId: node,
+    nativeThreadRef: event.child,
+    status: ended ? "idle" : "active",
+    updatedAt: tx.now,
+  });
+  const shown = (text: string): string => headBytes(tx.context.redact(text), SHOWN_BYTES);
+  if (!ended && known === undefined)
+    tx.emit("child.started", agent, { runId: run.id }, { node, prompt: shown(event.prompt) });
+  if (!ended) return;
+  const { outcome, text } = event;
+  tx.emit("child.ended", agent, { runId: run.id }, { node, outcome, text: shown(text) });
+}
+
+const OF_NOBODY = { instanceId: "", driver: "" };
+const SHOWN_BYTES = 512;

@@ -27,6 +27,7 @@ export function newAgent(
       currentContext: null,
       pins: [],
       rolledBack: [],
+      lastRollback: null,
       voided: [],
       messages: 0,
       compactions: 0,

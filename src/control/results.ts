@@ -28,7 +28,44 @@ export function sendResult(tx: Transaction, work: WorkRecord, quiet: boolean | A
   const { recipient, redirected } = livingRecipient(tx, owed);
   const text = resultText(work, outcome);
   const executor = tx.agent(work.executor);
-  const transfer = putResultTransfer(tx, work, executor, recipient ?? owed, text);
+  const staleBase = wasRolledBack(tx, work);
+  const transfer = putResultTransfer(tx, work, executor, recipient ?? owed, { text, staleBase });
+  // Nobody wants it by now; whoever does asks for it (lineage C8.9).
+  if (staleBase) return { ...work, resultTransferId: transfer.id };
+  return {
+    ...postResult(tx, work, { owed, recipient, redirected }, quiet),
+    resultTransferId: transfer.id,
+  };
+}
+
+/** The run that asked for it, for itself, was taken back. */
+export function wasRolledBack(tx: Transaction, { originRunId, replyTo }: WorkRecord): boolean {
+  const origin = originRunId === null ? undefined : tx.store.run(originRunId);
+  return origin !== undefined && origin.rolledBack !== null && origin.threadId === replyTo?.threadId;
+}
+
+interface Addressee {
+  readonly owed: AgentRecord;
+  /** Who lives of those who may get it. */
+  readonly recipient: AgentRecord | null;
+  readonly redirected: boolean;
+}
+
+/** A result that was kept back is sent to whoever was owed it, and waits for its next run (lineage C8.9). */
+export function sendKeptResult(tx: Transaction, work: WorkRecord): WorkRecord {
+  const owed = tx.agent(work.replyTo!.threadId);
+  return postResult(tx, work, { owed, ...livingRecipient(tx, owed) }, true);
+}
+
+function postResult(
+  tx: Transaction,
+  work: WorkRecord,
+  { owed, recipient, redirected }: Addressee,
+  quiet: boolean | AgentPath,
+): WorkRecord {
+  const outcome = work.outcome!;
+  const text = resultText(work, outcome);
+  const executor = tx.agent(work.executor);
   const content = resultContent(tx, recipient ?? owed, text, redirected, executor.config.provider);
   const author = { kind: "agent", threadId: executor.threadId, path: executor.path } as const;
   const letter = {
@@ -78,7 +115,6 @@ export function sendResult(tx: Transaction, work: WorkRecord, quiet: boolean | A
     },
     resultMailId: mail.id,
     resultPending: recipient !== null,
-    resultTransferId: transfer.id,
   };
 }
 
@@ -88,7 +124,7 @@ function putResultTransfer(
   work: WorkRecord,
   executor: AgentRecord,
   target: AgentRecord,
-  text: string,
+  { text, staleBase }: { readonly text: string; readonly staleBase: boolean },
 ): TransferRecord {
   const runId = work.outcome!.runId;
   const pending = resultTransfer({
@@ -111,7 +147,7 @@ function putResultTransfer(
     redact: tx.context.redact,
     at: tx.now,
   });
-  const transfer = resolvePortable(pending, handoff, tx.now);
+  const transfer = { ...resolvePortable(pending, handoff, tx.now), staleBase };
   tx.store.putTransfer(transfer);
   tx.store.putHandoff(handoff);
   tx.emit(
@@ -122,6 +158,7 @@ function putResultTransfer(
       transferId: transfer.id,
       type: transfer.type,
       target: target.path,
+      ...(staleBase ? { staleBase } : {}),
     },
   );
   return transfer;

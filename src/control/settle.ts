@@ -114,7 +114,8 @@ function writeSettled(
   return { settled, thread: projected.thread };
 }
 
-function lastOutcomeOf(tx: Transaction, run: RunRecord, text: string): LastOutcome {
+/** What a run that has just ended leaves as its agent's last outcome. */
+export function lastOutcomeOf(tx: Transaction, run: RunRecord, text: string): LastOutcome {
   const shown = run.error === null ? text : `${run.error.code}: ${run.error.message}`;
   const limit = tx.profile.boundedResults ? tx.limits.artifactHeadBytes : Number.MAX_SAFE_INTEGER;
   return {

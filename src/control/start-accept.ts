@@ -36,7 +36,7 @@ export function acceptStart(
     handoffIds: [...providerThread.handoffIds, ...start.handoffs],
     updatedAt: tx.now,
   });
-  const draft = thread.forkedFrom === null ? undefined : tx.store.draft(agent.threadId);
+  const draft = tx.store.draft(agent.threadId);
   if (draft !== undefined && draft.clearedAt === null) tx.store.putDraft({ ...draft, clearedAt: tx.now });
   const { selection } = thread;
   const chosen = selection?.provider === run.provider ? selection : null;

@@ -38,7 +38,9 @@ export function ownSegments(
 export function forkSegments(look: Look, transfer: TransferRecord): Segments {
   const { sourcePoint: point, basePoint: base } = transfer;
   const source = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
-  const own = cutAt(look.store, source, point, transfer.createdAt);
+  // A fork tells of the state at which it was taken, however often it is given that (C9.8, C9.9).
+  const target = transfer.type === "fork" ? look.store.agent(transfer.targetThreadId) : undefined;
+  const own = cutAt(look.store, source, point, target?.createdAt ?? transfer.createdAt);
   return {
     segments: [...(base === null ? ancestors(look, source) : []), own],
     snapshot: snapshotAt(look, source, point),
@@ -111,8 +113,16 @@ function segmentOf(
     items,
     runs: records
       .filter((run): run is RunRecord => run !== undefined && run.acceptedAt !== null)
-      .map((run) => ({ ...run, rolledBack: run.rolledBack !== null && run.rolledBack.at <= asOf })),
+      .map((run) => asItWas(run, asOf)),
   };
+}
+
+/** What was rolled back later is told with the end that it had then (C9.9). */
+function asItWas({ rolledBack, ...run }: RunRecord, asOf: number): HandoffSegment["runs"][number] {
+  if (rolledBack === null) return { ...run, rolledBack: false };
+  return rolledBack.at <= asOf
+    ? { ...run, rolledBack: true }
+    : { ...run, status: rolledBack.from, rolledBack: false };
 }
 
 /** The newest checkpoint record at or before a run. */

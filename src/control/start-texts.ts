@@ -5,6 +5,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { TransferId } from "../protocol/ids.ts";
+import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
@@ -135,11 +136,10 @@ function mergeBackOf(
   const delta = mergeBackDelta(readerOf(look.store, fork), transfer.sourcePoint, target, facts.handoffs);
   const told = forkSegments(look, transfer);
   const own = told.segments.at(-1)!;
-  const input = shared(request, told);
-  const inDelta = own.runs.filter(({ ordinal }) =>
-    delta.runs.some(([from, to]) => from <= ordinal && ordinal <= to),
-  );
+  const inDelta = own.runs.filter(({ ordinal }) => holdsOrdinal(delta.runs, ordinal));
   const segment = { ...own, runs: inDelta };
+  // Its results of subagents are read from its items, those that are told (C7.6).
+  const input = shared(request, { ...told, subagents: [] });
   return {
     transferId: transfer.id,
     mode: "recent",

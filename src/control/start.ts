@@ -5,6 +5,7 @@ import type { RunId } from "../protocol/ids.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import { retainedBefore } from "../lineage/coverage.ts";
 import { fail } from "../lineage/transfer.ts";
 import type { Session } from "../session/session.ts";
 import { currentRun } from "./runs.ts";
@@ -97,7 +98,9 @@ function foreignRuns(
     const run = look.store.runAt(threadId, at);
     if (run !== undefined) runs.add(run.id);
   }
-  const inherited = ordinal > 1 && !holdsOrdinal(known.nativeRunOrdinals, 1);
+  // What stands before the first run is part of the conversation that had the first of the runs that are left.
+  const first = retainedBefore({ ...thread, ordinal })[0]?.[0];
+  const inherited = first !== undefined && !holdsOrdinal(known.nativeRunOrdinals, first);
   return runs.size === 0 && !inherited ? null : { runs, inherited };
 }
 

@@ -16,8 +16,8 @@ export interface Projection {
 }
 
 interface CompactInput {
-  /** The run whose lines go last. */
-  readonly newest: RunId;
+  /** The run whose lines go last; null where no run is behind it. */
+  readonly newest: RunId | null;
   readonly from: ContextReference;
   readonly messages: { readonly from: number; readonly to: number };
   readonly limits: LineageLimits;

@@ -110,7 +110,7 @@ function forkBoundary(
   }
   const isHead = lastOrdinal(source.nativeRunOrdinals) === point.ordinal;
   if (threads.fork === "head") return isHead ? { kind: "head" } : "point_before_head";
-  const turn = source.turns.find(({ ordinal }) => ordinal === point.ordinal);
+  const turn = source.turns.findLast(({ ordinal }) => ordinal === point.ordinal);
   if (turn === undefined) return isHead ? { kind: "head" } : "turn_unknown";
   // Without a name that holds, a head is still exact, and an earlier turn is found by counting back from it.
   if (isHead && turn.ref.strength === "none") return { kind: "head" };

@@ -3,7 +3,9 @@
  * its use.
  *
  * - R1 The provider is told the last of its turns that stays; where that has no name, the first one that goes.
- * - R2 A provider thread that the provider itself forked keeps what it was forked with: it is rolled back to before its
+ * - R2 Where the loop is ours the conversation is what the runs have left in the transcript: it is rolled back by leaving
+ *   them out, and no boundary is needed.
+ * - R3 A provider thread that the provider itself forked keeps what it was forked with: it is rolled back to before its
  *   first turn, and never to its start.
  */
 import { RejectedError } from "../protocol/errors.ts";
@@ -19,7 +21,8 @@ export type ProviderThreadStep = { readonly id: ProviderThreadId } & (
   | { readonly action: "divergent" }
   | {
       readonly action: "roll_back";
-      readonly boundary: Boundary;
+      /** For its provider; null where none has to be asked. */
+      readonly boundary: Boundary | null;
       /** What it knows afterwards. */
       readonly nativeRunOrdinals: readonly OrdinalRange[];
       readonly turns: ProviderThreadRecord["turns"];
@@ -43,7 +46,9 @@ export function stepOf(
   }
   const strict = facts.request.native === "demanded";
   const { capabilities } = facts;
-  if (capabilities === null || capabilities.threads.rollback === "none") {
+  // What a conversation holds that could not be resumed, or whose rollback was cut off, is not known.
+  const unsure = record.status === "error";
+  if (unsure || capabilities === null || capabilities.threads.rollback === "none") {
     if (!strict) return { id, action: "divergent" };
     throw new RejectedError(
       "ROLLBACK_NATIVE_UNSUPPORTED",
@@ -51,8 +56,9 @@ export function stepOf(
       { providerThreadId: id, provider: record.provider },
     );
   }
-  const boundary = boundaryOf(record, rolledBack);
-  if (boundary === null) {
+  const ours = facts.loop === "ours";
+  const boundary = ours ? null : boundaryOf(record, rolledBack);
+  if (boundary === null && !ours) {
     if (!strict) return { id, action: "divergent" };
     throw new RejectedError(
       "ROLLBACK_TURN_UNAVAILABLE",
@@ -79,11 +85,13 @@ function boundaryOf(record: ProviderThreadRecord, rolledBack: readonly OrdinalRa
   const removed = without(record.nativeRunOrdinals, retained);
   const last = lastOrdinal(retained);
   const first = removed[0]?.[0];
-  const named = (ordinal: number | undefined) => record.turns.find((turn) => turn.ordinal === ordinal)?.ref;
-  const laterTerminalTurns = countOrdinals(removed);
+  const gone = record.turns.filter(({ ordinal }) => holdsOrdinal(removed, ordinal));
+  // A run that nobody has named took one turn at least, any other as many as are named.
+  const unnamed = countOrdinals(removed) - new Set(gone.map(({ ordinal }) => ordinal)).size;
+  const laterTerminalTurns = unnamed + gone.length;
   if (last === 0 && record.forkedFrom === null) return { kind: "start" };
-  const after = last === 0 ? undefined : named(last);
+  const after = record.turns.findLast(({ ordinal }) => ordinal === last)?.ref;
   if (after !== undefined) return { kind: "after_turn", turn: after, laterTerminalTurns };
-  const before = named(first);
+  const before = record.turns.find(({ ordinal }) => ordinal === first)?.ref;
   return before === undefined ? null : { kind: "before_turn", turn: before, laterTerminalTurns };
 }

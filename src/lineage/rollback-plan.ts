@@ -32,7 +32,7 @@ export interface RollbackPlan {
   /** The fork transfer whose context was taken back with its run: a new one with the same source point (C9.8). */
   readonly rearm: TransferId | null;
   /** The next revision of the snapshot is projected from this one, and says that it supersedes those (C9.7). */
-  readonly snapshot: { readonly retained: number; readonly supersedes: readonly number[] };
+  readonly snapshot: { readonly retained: number; readonly supersedes: readonly OrdinalRange[] };
 }
 
 /**
@@ -99,7 +99,7 @@ function snapshotOf(
   const retained = revisionAt(reader, target);
   return {
     retained,
-    supersedes: Array.from({ length: Math.max(0, revision - retained) }, (_, at) => retained + 1 + at),
+    supersedes: revision > retained ? [[retained + 1, revision]] : [],
   };
 }
 

@@ -33,6 +33,8 @@ export interface RollbackFacts {
   readonly activeProviderThreadId: ProviderThreadId | null;
   /** Of the adapter of the active provider thread; null where it is not there to be asked. */
   readonly capabilities: ThreadCapabilities | null;
+  /** Whose loop that adapter has; a conversation of ours is the transcript, and nobody has to be asked. */
+  readonly loop: "ours" | "theirs";
   readonly providerThreads: readonly ProviderThreadRecord[];
   /** Handoffs for this thread. */
   readonly handoffs: readonly HandoffRecord[];

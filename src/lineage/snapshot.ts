@@ -10,6 +10,7 @@ import { sha256 } from "../platform/digest.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
+import type { OrdinalRange } from "../protocol/ordinals.ts";
 import {
   type CheckpointRecord,
   type Pin,
@@ -36,8 +37,6 @@ export interface ProjectionInput {
   readonly outcome: RunOutcome;
   /** Why it was not completed, in a word. */
   readonly reason: string | null;
-  /** Revisions that a rollback has made void (C9.7). */
-  readonly supersedes?: readonly number[];
   /** Entries of the history mirror that lie behind the base. */
   readonly messages: { readonly from: number; readonly to: number };
   readonly createdAt: number;
@@ -70,12 +69,44 @@ export function projectSnapshot(input: ProjectionInput): Projection {
     ...lines,
     ...(base?.delegations === undefined ? {} : { delegations: base.delegations }),
     degraded: !whole,
-    ...(input.supersedes === undefined ? {} : { supersedesRevisions: input.supersedes }),
     createdAt: input.createdAt,
   };
   return compact(draft, {
     newest: run.id,
     from: base === null || base.threadId !== input.threadId ? EMPTY_CONTEXT : base,
+    messages: input.messages,
+    limits: input.limits,
+  });
+}
+
+export interface ReprojectionInput extends Pick<
+  ProjectionInput,
+  "base" | "threadId" | "revision" | "title" | "messages" | "createdAt" | "limits"
+> {
+  readonly supersedes: readonly OrdinalRange[];
+}
+
+/** The next revision, again with what an earlier one said: what a rollback leaves, or its undo brings back (C9.7). */
+export function reprojectSnapshot(input: ReprojectionInput): Projection {
+  const { base, threadId } = input;
+  const draft: Omit<SnapshotRecord, "digest"> = {
+    version: 1,
+    threadId,
+    revision: input.revision,
+    objective: input.title ?? base?.objective ?? null,
+    decisions: base?.decisions ?? [],
+    constraints: base?.constraints ?? [],
+    openItems: base?.openItems ?? [],
+    nextActions: base?.nextActions ?? [],
+    outcomes: base?.outcomes ?? [],
+    ...(base?.delegations === undefined ? {} : { delegations: base.delegations }),
+    degraded: base?.degraded ?? false,
+    supersedesRevisions: input.supersedes,
+    createdAt: input.createdAt,
+  };
+  return compact(draft, {
+    newest: null,
+    from: base === null || base.threadId !== threadId ? EMPTY_CONTEXT : base,
     messages: input.messages,
     limits: input.limits,
   });

@@ -23,7 +23,8 @@ export function resolveStartContext(facts: StartFacts): StartPlan {
     .filter(
       ({ status }) => status === "pending" || status === "resolved_native" || status === "resolved_portable",
     )
-    .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+    // Of one and the same moment they come in the order in which they were made.
+    .toSorted((a, b) => a.createdAt - b.createdAt);
   const switches = open.filter(({ type }) => type === "provider_handoff");
   const base = resolveBase(facts, open.findLast(({ type }) => type === "fork") ?? null, switches);
   // Only the snapshot crosses there (C4.14).

@@ -46,7 +46,7 @@ export interface StartFacts extends Pick<ThreadFacts, "rolledBack" | "voided"> {
   readonly providerThreads: readonly ProviderThreadRecord[];
   /** Handoffs that were delivered into them. */
   readonly handoffs: readonly HandoffRecord[];
-  /** Transfers into this thread that are not over. */
+  /** Transfers into this thread that are not over, oldest first. */
   readonly pending: readonly TransferRecord[];
   /** Null where no fork is pending, or nothing of its source can be found. */
   readonly fork: ForkFacts | null;

@@ -1,5 +1,6 @@
 /** Snapshots: immutable revisions of what a thread has pinned, with their digests (lineage C1.11, C1.12, C12). */
 import type { CheckpointId, PinId, RunId, ThreadId } from "./ids.ts";
+import type { OrdinalRange } from "./ordinals.ts";
 
 export const PIN_SECTIONS = ["decisions", "constraints", "openItems", "nextActions"] as const;
 export type PinSection = (typeof PIN_SECTIONS)[number];
@@ -31,8 +32,8 @@ export interface SnapshotRecord {
   readonly delegations?: readonly SnapshotLine[];
   /** The checkpoint of the run behind it was missing or did not match its hash (C12.4). */
   readonly degraded: boolean;
-  /** Revisions that a rollback has made void; the chain itself only grows (C9.7). */
-  readonly supersedesRevisions?: readonly number[];
+  /** Revisions that a rollback, or its undo, has made void; the chain itself only grows (C9.7). */
+  readonly supersedesRevisions?: readonly OrdinalRange[];
   readonly createdAt: number;
   /** SHA-256 of the canonical JSON of all other fields (C11.8). */
   readonly digest: string;

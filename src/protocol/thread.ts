@@ -61,6 +61,17 @@ export interface ProviderSelection {
   readonly cleanContext: boolean;
 }
 
+/** What undoing a rollback needs; the rest stands in the runs that it took back (C9). */
+export interface RollbackRecord {
+  /** No earlier than any fork of the thread that was there, and no later than any that came after. */
+  readonly at: number;
+  /** Runs that it took back. */
+  readonly runs: readonly OrdinalRange[];
+  /** How many runs the thread had: with one more it cannot be undone. */
+  readonly of: number;
+  readonly undone: boolean;
+}
+
 /** What `AgentRecord` holds of a thread; null there for records from before threads (C17.6). */
 export interface ThreadFacts {
   /** Whose thread it is: the agent's path at its birth. */
@@ -80,6 +91,8 @@ export interface ThreadFacts {
   readonly pins: readonly Pin[];
   /** Runs that a rollback took back. */
   readonly rolledBack: readonly OrdinalRange[];
+  /** The newest rollback; null before the first. */
+  readonly lastRollback: RollbackRecord | null;
   /** Runs that no provider ever accepted: nothing of them is to be told to anybody. */
   readonly voided: readonly OrdinalRange[];
   /** Entries of the history mirror. */

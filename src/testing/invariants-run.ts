@@ -33,7 +33,7 @@ function* settledStays(picture: Picture): Iterable<Violation> {
       const before = picture.memory.runs.get(run.id);
       if (before === undefined || before === run || !isSettled(before)) continue;
       if (
-        before.status !== run.status ||
+        endOf(before) !== endOf(run) ||
         before.reason !== run.reason ||
         before.completedAt !== run.completedAt
       ) {
@@ -41,6 +41,11 @@ function* settledStays(picture: Picture): Iterable<Violation> {
       }
     }
   }
+}
+
+/** A rollback and its undo leave the way in which a run had ended. */
+function endOf({ status, rolledBack }: RunRecord): RunRecord["status"] {
+  return rolledBack?.from ?? status;
 }
 
 function* serves(picture: Picture): Iterable<Violation> {
@@ -107,6 +112,8 @@ function* missedEnds(picture: Picture): Iterable<Violation> {
           yield broken("WAI-4", `${agent.path} waits for ${wait.need} works, and ${ended} have ended`);
         continue;
       }
+      // For threads of other trees: what happens there is looked at a poll later.
+      if (wait.threads !== undefined) continue;
       const arrivals = new Set(picture.view.arrivals(picture.tree.treeId).map((mail) => mail.id));
       const unseen = (picture.mailOf.get(agent.threadId) ?? []).find(
         (mail) =>

@@ -1,4 +1,5 @@
 /** Formulas over works: each ends once, each open one can go on, each answer comes once (WRK, and the note under Words of state). */
+import type { WorkId } from "../protocol/ids.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import { isSettled } from "../protocol/run.ts";
 import type { WorkRecord } from "../protocol/work.ts";
@@ -29,12 +30,11 @@ function* endings(picture: Picture): Iterable<Violation> {
 }
 
 function sameOutcome(a: WorkRecord, b: WorkRecord): boolean {
-  return (
-    a.outcome?.ending === b.outcome?.ending &&
-    a.outcome?.endedAt === b.outcome?.endedAt &&
-    a.outcome?.text === b.outcome?.text &&
-    a.resultMailId === b.resultMailId
-  );
+  // A result that was kept back is sent after all (lineage C8.9).
+  const sent = a.resultMailId === null && b.resultMailId !== null;
+  const same = a.outcome?.ending === b.outcome?.ending && a.outcome?.endedAt === b.outcome?.endedAt;
+  if (sent) return same;
+  return same && a.outcome?.text === b.outcome?.text && a.resultMailId === b.resultMailId;
 }
 
 function* openUnder(picture: Picture): Iterable<Violation> {
@@ -115,11 +115,15 @@ function* results(picture: Picture): Iterable<Violation> {
   for (const rows of picture.mailOf.values()) {
     for (const mail of rows) {
       if (mail.resultOf === null || mail.kind !== "final_answer") continue;
+      // Kept back because of a rollback before anybody had it (lineage C8.9).
+      if (mail.state === "superseded" && mail.runId === null) continue;
       mails.set(mail.resultOf, [...(mails.get(mail.resultOf) ?? []), mail]);
     }
   }
   const transfers = new Map<string, number>();
+  const kept = new Set<WorkId>();
   for (const transfer of picture.transfers) {
+    if (transfer.staleBase && transfer.workId !== null) kept.add(transfer.workId);
     const key = transfer.type === "subagent_spawn" ? transfer.targetThreadId : transfer.workId;
     const about = `${transfer.type} ${key}`;
     transfers.set(about, (transfers.get(about) ?? 0) + 1);
@@ -128,7 +132,8 @@ function* results(picture: Picture): Iterable<Violation> {
     const wanted = work.state === "ended" && work.replyTo !== null ? 1 : 0;
     const sent = mails.get(work.id)?.length ?? 0;
     const moved = transfers.get(`subagent_result ${work.id}`) ?? 0;
-    if (sent !== wanted) yield broken("WRK-5", `${name(work)} is ${work.state} and has ${sent} result mails`);
+    if (sent !== (kept.has(work.id) ? 0 : wanted))
+      yield broken("WRK-5", `${name(work)} is ${work.state} and has ${sent} result mails`);
     if (moved !== wanted)
       yield broken("WRK-5", `${name(work)} is ${work.state} and has ${moved} result transfers`);
   }
@@ -157,7 +162,9 @@ function* answered(picture: Picture): Iterable<Violation> {
   for (const work of picture.works) {
     if (picture.memory.works.get(work.id) === work || work.outcome?.ending !== "completed") continue;
     const request = picture.view.mail(work.requestMailId);
-    if (request?.state !== "delivered" && request?.state !== "settled") {
+    const taken = request?.state === "delivered" || request?.state === "settled";
+    // Its run was rolled back since.
+    if (!taken && request?.state !== "superseded") {
       yield broken("MBX-4", `${name(work)} is completed and its request is ${request?.state ?? "unknown"}`);
     }
   }

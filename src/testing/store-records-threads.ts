@@ -20,6 +20,7 @@ export function sampleThreadFacts(threadId: ThreadId, given: Partial<ThreadFacts
     currentContext: null,
     pins: [],
     rolledBack: [],
+    lastRollback: null,
     voided: [],
     messages: 0,
     compactions: 0,

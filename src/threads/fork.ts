@@ -188,7 +188,8 @@ export interface Forked {
 /** Writes what was planned: tree, thread, transfer, and the draft of a cut before a message (C5.4). */
 export function writeFork(tx: StoreTx, plan: ForkPlan, request: ForkRequest, ids: NewFork): Forked {
   const { source, tree, fork } = plan;
-  const now = tx.now();
+  // Of what was rolled back before, a fork does not tell (C9.9).
+  const now = Math.max(tx.now(), source.thread.lastRollback?.at ?? 0);
   const { threadId } = ids;
   tx.putTree({
     treeId: threadId,

@@ -2,7 +2,7 @@
  * The commands on threads (lineage C3), for a runtime that owns the trees they concern. Whatever needs a tree opens it, as
  * `openTree` would, and keeps it.
  */
-import { RejectedError } from "../protocol/errors.ts";
+import { CoppiceError, RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Pin, PinSection, SnapshotRecord } from "../protocol/snapshot.ts";
@@ -40,7 +40,10 @@ import { mergeBack } from "./merge-back.ts";
 import { rollBack, type RollbackOptions, type RolledBack } from "./rollback.ts";
 import { undoRollback } from "./rollback-undo.ts";
 import type { ThreadPorts } from "./ports.ts";
+import { collectHistory, historyLevel, type HistoryPage, historyPage, syncHistory } from "./history.ts";
 import { reconcileThread } from "./reconcile.ts";
+import { type ShownThread, shownThread } from "./show.ts";
+import { type ThreadTranscript, transcriptOf } from "./transcript.ts";
 import {
   documentOf,
   executionsOf,
@@ -108,6 +111,55 @@ export class Threads {
   async reconcile(id: string): Promise<ThreadDocument> {
     await reconcileThread(this.#ports, id);
     return this.get(id);
+  }
+
+  /** Reconciled first, then all there is to see of it (C14.6). */
+  async show(id: string, executions: PageRequest = { limit: 100 }): Promise<ShownThread> {
+    await reconcileThread(this.#ports, id);
+    return this.#ports.store.read((view) => shownThread(view, id, executions, this.#ports.provenDead));
+  }
+
+  /** Reads the history of all its settled runs again, from their providers (C13.7). @throws RejectedError `NOT_OWNER`. */
+  async sync(id: string): Promise<ThreadDocument> {
+    await syncHistory(this.#ports, id);
+    return this.get(id);
+  }
+
+  /**
+   * What happened, as its providers tell it, oldest first; what was not collected yet is collected, unless another process
+   * owns the thread. It is no context of any run (C13.11).
+   * @throws RejectedError `THREAD_CONTEXT_TAMPERED`.
+   */
+  async history(id: string, page: PageRequest): Promise<HistoryPage> {
+    await this.mirror(id);
+    return this.#ports.store.read((view) => {
+      const agent = requireThread(view, id);
+      return { ...historyPage(view, agent, page), level: historyLevel(view, agent) };
+    });
+  }
+
+  /** Collects the history of runs of which none was collected yet; for another process's thread it does nothing. */
+  async mirror(id: string): Promise<void> {
+    try {
+      await collectHistory(this.#ports, id);
+    } catch (error) {
+      if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") throw error;
+    }
+  }
+
+  /**
+   * The conversation with that of its ancestors up to where each was forked, newest page first: pass the `before` of a page
+   * for what lies before it (C15).
+   * @throws RejectedError `LINEAGE_CYCLE`, `INVALID_ARGUMENT` for a place that is not in it.
+   */
+  transcript(
+    id: string,
+    page: { readonly before?: string; readonly limit: number },
+  ): Promise<ThreadTranscript> {
+    const { store, lineage } = this.#ports;
+    return store.read((view) =>
+      transcriptOf(view, requireThread(view, id), page, lineage.ancestorDepthMaximum),
+    );
   }
 
   /** @throws RejectedError `THREAD_NOT_FOUND`. */

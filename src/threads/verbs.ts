@@ -14,7 +14,7 @@ import { check } from "../platform/check.ts";
 import { requireText } from "../platform/text.ts";
 import { userInput, type UserInput } from "../control/messages.ts";
 import { contextOf } from "../control/thread-context.ts";
-import type { Transaction, Verbs } from "../control/transaction.ts";
+import type { Look, Transaction, Verbs } from "../control/transaction.ts";
 import { requireTitle } from "./fork.ts";
 import { mergeBack } from "./merge-back.ts";
 import { requireThread } from "./thread-view.ts";
@@ -22,9 +22,9 @@ import { requireThread } from "./thread-view.ts";
 export type ThreadAgent = AgentRecord & { readonly thread: ThreadFacts };
 
 /** A thread of this tree. @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_INVARIANT_VIOLATION` for one from before threads. */
-export function threadOf(tx: Transaction, id: string): ThreadAgent {
-  const agent = requireThread(tx.store, id);
-  const { thread } = tx.agent(agent.threadId);
+export function threadOf(look: Look, id: string): ThreadAgent {
+  const agent = requireThread(look.store, id);
+  const { thread } = look.agent(agent.threadId);
   if (thread !== null) return { ...agent, thread };
   throw new RejectedError(
     "THREAD_INVARIANT_VIOLATION",

@@ -37,6 +37,7 @@ const facts = (more: Partial<RollbackFacts> = {}): RollbackFacts => ({
   provider: "near",
   activeProviderThreadId: null,
   capabilities: capabilities(),
+  loop: "theirs",
   providerThreads: [],
   handoffs: [],
   transfers: [],
@@ -296,6 +297,32 @@ describe("provider threads", () => {
     );
   });
 
+  test("S0-54 C9.5 counts turns and not runs, where a run took several", () => {
+    const twice = (ordinal: number) =>
+      ["a", "b"].map((at) => ({ ordinal, ref: nativeRef(`turn-${ordinal}${at}`) }));
+    const turns = [...near.turns.slice(0, 4), ...twice(5), ...twice(6), ...near.turns.slice(6)];
+    expect(step({ ...near, turns }).providerThreads).toMatchObject([
+      { boundary: { kind: "after_turn", turn: nativeRef("turn-5b"), laterTerminalTurns: 4 } },
+    ]);
+    expect(
+      step({ ...near, turns: turns.slice(6), forkedFrom: nativeRef("s") }).providerThreads,
+    ).toMatchObject([
+      { boundary: { kind: "before_turn", turn: nativeRef("turn-6a"), laterTerminalTurns: 4 } },
+    ]);
+  });
+
+  test("C9.5 where the loop is ours nobody has to be asked, and no turn needs a name", () => {
+    expect(
+      step({ ...near, turns: [] }, { loop: "ours", request: to(5, "demanded") }).providerThreads,
+    ).toMatchObject([{ action: "roll_back", boundary: null, nativeRunOrdinals: [[1, 5]] }]);
+  });
+
+  test("C9.6 what a conversation holds whose rollback was cut off is not known", () => {
+    expect(step({ ...near, status: "error" }).providerThreads).toEqual([
+      { id: "pth_a", action: "divergent" },
+    ]);
+  });
+
   test("C9.5 where the last turn that stays has no name, the first that goes is named", () => {
     const record = { ...near, turns: near.turns.filter(({ ordinal }) => ordinal !== 5) };
     expect(step(record).providerThreads).toMatchObject([
@@ -330,12 +357,12 @@ describe("provider threads", () => {
 
 describe("the snapshot", () => {
   test.for<[string, Partial<RollbackFacts>, RollbackPlan["snapshot"]]>([
-    ["the revision of the run that stays", {}, { retained: 5, supersedes: [6, 7, 8] }],
-    ["the empty one at the start", { request: to(0), revision: 3 }, { retained: 0, supersedes: [1, 2, 3] }],
+    ["the revision of the run that stays", {}, { retained: 5, supersedes: [[6, 8]] }],
+    ["the empty one at the start", { request: to(0), revision: 3 }, { retained: 0, supersedes: [[1, 3]] }],
     [
       "that of an earlier run where this one has none",
       { reader: thread([...eight.slice(0, 4), { nextContextRevision: null }, {}]), revision: 5 },
-      { retained: 4, supersedes: [5] },
+      { retained: 4, supersedes: [[5, 5]] },
     ],
     [
       "after a rollback, everything since",
@@ -346,7 +373,7 @@ describe("the snapshot", () => {
         request: to(3),
         revision: 11,
       },
-      { retained: 3, supersedes: [4, 5, 6, 7, 8, 9, 10, 11] },
+      { retained: 3, supersedes: [[4, 11]] },
     ],
   ])("C9.7 is projected again from %s", ([, more, snapshot]) => {
     expect(planRollback(facts(more)).snapshot).toEqual(snapshot);

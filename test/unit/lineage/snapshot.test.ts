@@ -7,6 +7,7 @@ import {
   projectSnapshot,
   type ProjectionInput,
   renderSnapshot,
+  reprojectSnapshot,
   verifySnapshot,
 } from "../../../src/lineage/snapshot.ts";
 import { canonicalJson } from "../../../src/platform/canonical-json.ts";
@@ -126,8 +127,24 @@ describe("the projection of a run", () => {
     ]);
   });
 
-  test("C9.7 names the revisions that a rollback made void", () => {
-    expect(project(null, 1, [], { supersedes: [3, 4] }).snapshot.supersedesRevisions).toEqual([3, 4]);
+  test("C9.7 says again what an earlier revision said, as the next one, and names those that a rollback made void", () => {
+    const one = project(null, 1, [pin("a", "decisions", "tabs")]).snapshot;
+    const two = project(one, 2, [pin("b", "decisions", "spaces")]).snapshot;
+    const again = (base: SnapshotRecord | null) =>
+      reprojectSnapshot({
+        base,
+        threadId: "thread_a",
+        revision: 3,
+        title: null,
+        supersedes: [[2, 2]],
+        messages: { from: 0, to: 0 },
+        createdAt: 9,
+        limits,
+      }).snapshot;
+    const { digest: _, revision: __, createdAt: ___, ...said } = one;
+    expect(again(one)).toMatchObject({ ...said, revision: 3, supersedesRevisions: [[2, 2]] });
+    expect(again(one).digest).not.toBe(two.digest);
+    expect(again(null)).toMatchObject({ decisions: [], outcomes: [], revision: 3 });
   });
 });
 

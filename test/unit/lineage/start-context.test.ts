@@ -309,7 +309,7 @@ describe("pending transfers", () => {
       merge("a", { createdAt: 9 }),
     ];
     const plan = resolveStartContext(startFacts({ ...switched, pending }));
-    expect(plan.mergeBacks).toEqual(["xfr_c", "xfr_a", "xfr_b"]);
+    expect(plan.mergeBacks).toEqual(["xfr_c", "xfr_b", "xfr_a"]);
     expect(plan.base).toMatchObject({ kind: "handoff", coverage: "delta", transferId: null });
   });
 

@@ -1,0 +1,207 @@
+/**
+ * Rolling a thread back to one of its runs (lineage C9): what is taken back is planned from one look at the store, the
+ * provider is asked where its own conversation has to follow, and everything is written in one commit, planned again in it.
+ *
+ * - B1 Success is told after the provider has agreed, and what it refuses changes nothing where it was demanded (C9.10).
+ *   Where it was not, its conversation is given up, and the next run begins another with what is left (C9.6).
+ * - B2 No run of the thread starts while a provider rolls back: the thread's place among those that start is held.
+ */
+import { describeError, RejectedError } from "../protocol/errors.ts";
+import type { CheckpointId, ThreadId } from "../protocol/ids.ts";
+import type { NativeThread } from "../protocol/native-events.ts";
+import type { OrdinalRange } from "../protocol/ordinals.ts";
+import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
+import type { ForkDraft } from "../protocol/thread.ts";
+import { allOf } from "../control/family.ts";
+import { readerOf } from "../control/thread-reader.ts";
+import type { Look, Transaction } from "../control/transaction.ts";
+import type { Tree } from "../control/tree.ts";
+import type { ProviderThreadStep } from "../lineage/rollback-native.ts";
+import { planRollback, type RollbackPlan } from "../lineage/rollback-plan.ts";
+import type { RollbackFacts, RollbackRequest } from "../lineage/rollback-target.ts";
+import { type Asked, NativeRollback } from "./rollback-call.ts";
+import { writeRollback } from "./rollback-write.ts";
+import { requireOpenThread, type ThreadAgent, threadOf } from "./verbs.ts";
+
+export type RollbackTo =
+  /** The last run that stays; 0 takes back all of them. */
+  | { readonly kind: "ordinal"; readonly ordinal: number }
+  | { readonly kind: "checkpoint"; readonly checkpointId: CheckpointId }
+  /** Place of the user's message that is taken back with all that follows: 1, 2, 3 … in the transcript. */
+  | { readonly kind: "before_message"; readonly seq: number };
+
+export interface RollbackOptions {
+  readonly to: RollbackTo;
+  /** `demanded`: with the provider's own rollback or not at all. */
+  readonly native?: "allowed" | "demanded";
+  /** The provider that the thread was seen on; it is refused when that is another by now. */
+  readonly provider?: string;
+}
+
+/** What a rollback has come to. */
+export interface RolledBack {
+  /** The last run that stays. */
+  readonly target: number;
+  readonly runs: readonly OrdinalRange[];
+  readonly draft: Pick<ForkDraft, "text" | "sourceMessageId"> | null;
+  /** `given_up`: the next run begins on a new conversation of its provider. */
+  readonly native: "not_needed" | "rolled_back" | "given_up";
+  /** In the words of the provider. */
+  readonly refusal: string | null;
+}
+
+/** What the provider of the active provider thread can do; null where it is not there to be asked. */
+export interface Able {
+  readonly capabilities: ThreadCapabilities | null;
+  readonly loop: "ours" | "theirs";
+}
+
+/**
+ * @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`, `ROLLBACK_PROVIDER_CHANGED`; where the provider's
+ * own rollback is demanded, `ROLLBACK_NATIVE_UNSUPPORTED`, `ROLLBACK_TURN_UNAVAILABLE` or what the provider fails with.
+ */
+export async function rollBack(
+  tree: Tree,
+  threadId: ThreadId,
+  options: RollbackOptions,
+): Promise<RolledBack> {
+  using _ = holdStarts(tree, threadId);
+  const agent = await tree.look((look) => openThreadOf(look, threadId));
+  const able = await ableOf(tree, agent);
+  const request: RollbackRequest = {
+    to:
+      options.to.kind === "before_message"
+        ? { kind: "before_message", index: options.to.seq - 1 }
+        : options.to,
+    provider: options.provider ?? agent.config.provider,
+    native: options.native ?? "allowed",
+  };
+  const planned = await tree.look((look) => planFor(look, threadId, request, able));
+  if (planned.rolledBack.length === 0) return answer(planned, "not_needed", null);
+  const step = planned.providerThreads.find(needsProvider);
+  if (step === undefined) {
+    const plan = await tree.transact(
+      (tx) => commitPlan(tx, planFor(tx, threadId, request, able), null),
+      () => nothingUntold(tree, threadId),
+    );
+    return answer(plan, outcomeOf(plan), null);
+  }
+  const call = new NativeRollback(tree, agent, step);
+  const asked = await call.ask(request.native === "demanded");
+  const settled: RollbackRequest = asked.kind === "agreed" ? request : { ...request, native: "avoided" };
+  const plan = await tree.transact(
+    (tx) => {
+      call.answered(tx);
+      return commitPlan(
+        tx,
+        planFor(tx, threadId, settled, able),
+        asked.kind === "agreed" ? asked.thread : null,
+      );
+    },
+    () => {
+      call.committed(asked);
+      nothingUntold(tree, threadId);
+    },
+  );
+  return answer(plan, asked.kind === "agreed" ? "rolled_back" : "given_up", refusalOf(asked));
+
+  function commitPlan(tx: Transaction, plan: RollbackPlan, thread: NativeThread | null): RollbackPlan {
+    writeRollback(tx, threadOf(tx, threadId), plan, thread);
+    return plan;
+  }
+}
+
+/** What runs have left that a provider was not told yet is taken back with them. */
+function nothingUntold(tree: Tree, threadId: ThreadId): void {
+  const session = tree.sessions.get(threadId);
+  if (session?.provider.loop === "theirs") session.provider.told = session.items.length;
+}
+
+type Steps = Extract<ProviderThreadStep, { action: "roll_back" }>;
+export type NativeStep = Steps & { readonly boundary: NonNullable<Steps["boundary"]> };
+
+function needsProvider(step: ProviderThreadStep): step is NativeStep {
+  return step.action === "roll_back" && step.boundary !== null;
+}
+
+function answer(
+  { target, rolledBack, draft }: RollbackPlan,
+  native: RolledBack["native"],
+  refusal: string | null,
+): RolledBack {
+  return { target, runs: rolledBack, draft, native, refusal };
+}
+
+/** Of a plan for which nobody was asked. */
+function outcomeOf({ activeProviderThreadId, providerThreads }: RollbackPlan): RolledBack["native"] {
+  const lost =
+    activeProviderThreadId === null && providerThreads.some(({ action }) => action === "divergent");
+  return lost ? "given_up" : "not_needed";
+}
+
+function refusalOf(asked: Asked): string | null {
+  return asked.kind === "agreed" ? null : describeError(asked.error);
+}
+
+/** @throws RejectedError `ROLLBACK_ACTIVE_RUN` while somebody else has it. */
+function holdStarts(tree: Tree, threadId: ThreadId): Disposable {
+  if (tree.starting.has(threadId)) {
+    throw new RejectedError(
+      "ROLLBACK_ACTIVE_RUN",
+      `a run of ${threadId} is about to begin, or another rollback is under way; wait for its end, then roll back.`,
+      { threadId },
+    );
+  }
+  const place = tree.starting.hold(threadId);
+  return {
+    [Symbol.dispose]: () => {
+      place[Symbol.dispose]();
+      // What waited for it is looked at again.
+      if (tree.state === "owned") tree.reactions.drained(tree);
+    },
+  };
+}
+
+function openThreadOf(look: Look, threadId: ThreadId): ThreadAgent {
+  const agent = threadOf(look, threadId);
+  requireOpenThread(agent);
+  return agent;
+}
+
+async function ableOf(tree: Tree, { threadId, thread }: ThreadAgent): Promise<Able> {
+  const active = thread.activeProviderThreadId;
+  const record = active === null ? undefined : await tree.read((view) => view.providerThread(active));
+  const adapter = record === undefined ? undefined : tree.shared.adapter(record.provider);
+  if (adapter === undefined) return { capabilities: null, loop: "theirs" };
+  if (adapter.loop === "ours") return { capabilities: adapter.threads, loop: "ours" };
+  const loaded = tree.sessions.get(threadId);
+  const open = loaded?.provider.loop === "theirs" && loaded.agent.config.provider === record!.provider;
+  if (open && loaded.provider.loop === "theirs")
+    return { capabilities: loaded.provider.session.negotiated, loop: "theirs" };
+  return { capabilities: await adapter.capabilities(), loop: "theirs" };
+}
+
+/** @throws as `rollBack`, before anything is changed. */
+function planFor(look: Look, threadId: ThreadId, request: RollbackRequest, able: Able): RollbackPlan {
+  const agent = openThreadOf(look, threadId);
+  return planRollback(factsOf(look, agent, request, able));
+}
+
+function factsOf(look: Look, agent: ThreadAgent, request: RollbackRequest, able: Able): RollbackFacts {
+  const { store } = look;
+  const { threadId, thread } = agent;
+  return {
+    ...able,
+    reader: readerOf(store, agent),
+    request,
+    activeRun: agent.currentRun,
+    provider: agent.config.provider,
+    activeProviderThreadId: thread.activeProviderThreadId,
+    providerThreads: store.providerThreadsOf(threadId),
+    handoffs: [...allOf((page) => store.handoffsOf(threadId, page))],
+    transfers: [...allOf((page) => store.transfersOf(threadId, page))].filter(
+      ({ targetThreadId }) => targetThreadId === threadId,
+    ),
+    revision: thread.currentContext?.revision ?? 0,
+  };
+}
