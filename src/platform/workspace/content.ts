@@ -3,7 +3,6 @@
  * of a sub-folder knows nothing of the rest.
  */
 import { lstat } from "node:fs/promises";
-import { join } from "node:path";
 import { bytesOf, GitFailure, names, textOf } from "./git-process.ts";
 import type { Repository, Scratch } from "./repository.ts";
 
@@ -191,9 +190,4 @@ export async function commitTree(
   );
   const args = ["commit-tree", tree, "-p", head, "-F", "-"];
   return (await scratch.need(args, { env, input: bytesOf(`${message}\n`) })).trim();
-}
-
-/** The path of a name within the folder. */
-export function pathOf({ folder }: Repository, name: string): string {
-  return join(folder, textOf(name));
 }

