@@ -37,7 +37,7 @@ export function collectCalls(tx: Transaction, runId: RunId, calls: readonly Call
   const bodies: ItemBody[] = collectWaits(tx, runId, run.steps, callIds).map((collected) => ({
     kind: "tool_result",
     callId: collected.callId,
-    name: "wait_agent",
+    name: collected.tool,
     output: collected.output,
     isError: collected.isError,
     mailIds: collected.mailIds,

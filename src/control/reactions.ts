@@ -11,6 +11,7 @@ import { forget } from "./load.ts";
 import { reconcile, staleSessions } from "./reconcile.ts";
 import { retry, STORE_RETRY_MS } from "./store-retry.ts";
 import type { Reactions, Tree } from "./tree.ts";
+import { watchThreads } from "./thread-watch.ts";
 import { endDueWaits } from "./wait-ends.ts";
 import { endWorktreeOf } from "./worktrees.ts";
 
@@ -34,6 +35,7 @@ export function createReactions(pump: () => void): Reactions {
     settled,
     closed,
     deadlines: armDeadline,
+    threadWaits: watchThreads,
     drained(tree) {
       pump();
       tree.watchers.changed();

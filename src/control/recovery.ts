@@ -26,6 +26,7 @@ export function recover(tx: Transaction): void {
 export function recoverUndriven(tx: Transaction, inHand: (run: RunRecord) => boolean): void {
   for (const run of tx.store.openRuns(tx.treeId)) if (!inHand(run)) recoverRun(tx, run.id);
   endDueWaits(tx);
+  tx.effects.threadWaits = true;
   for (const id of tx.store.triggered(tx.treeId)) wakeIfDue(tx, id);
 }
 

@@ -33,11 +33,10 @@ export function statusOf(view: StoreView, agent: AgentRecord, queue: QueuePositi
 }
 
 function waitingOn(view: StoreView, agent: AgentRecord): string[] {
-  return view
-    .openWaitsOf(agent.threadId)
-    .flatMap((wait) =>
-      wait.works.length === 0 ? ["mail"] : wait.works.map((id) => view.work(id)?.executorPath ?? id),
-    );
+  return view.openWaitsOf(agent.threadId).flatMap(({ threads, works }): readonly string[] => {
+    if (threads !== undefined) return threads;
+    return works.length === 0 ? ["mail"] : works.map((id) => view.work(id)?.executorPath ?? id);
+  });
 }
 
 /** What the reference's words ask of memory. */

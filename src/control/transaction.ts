@@ -41,6 +41,8 @@ export interface Effects {
   readonly events: RuntimeEvent[];
   /** A deadline may have become the earliest. */
   deadlines: boolean;
+  /** Waits for threads of other trees may be open. */
+  threadWaits: boolean;
   /** Runs that wait for a budget's reservations may fit now. */
   budgetRaised: boolean;
 }
@@ -168,6 +170,7 @@ export class Transaction extends Look {
     items: [],
     events: [],
     deadlines: false,
+    threadWaits: false,
     budgetRaised: false,
   };
 

@@ -68,6 +68,7 @@ export interface Reactions {
   settled(tree: Tree, threadId: ThreadId, runId: RunId): void;
   closed(tree: Tree, threadId: ThreadId): void;
   deadlines(tree: Tree): void;
+  threadWaits(tree: Tree): void;
   /** A session that was cut off has come to rest, or a start is over: who waits for its place is asked again. */
   drained(tree: Tree): void;
   /** A commit failed whose outcome is unknown: memory is held against the store again. */
@@ -114,6 +115,8 @@ export class Tree implements PlanContext {
   limits: Limits;
   lease: Lease;
   deadline: { readonly at: number; readonly timer: Timer } | null = null;
+  /** Set while waits for threads of other trees are open. */
+  threadWatch: Timer | null = null;
   /** Dispatch of new runs rests, for the runs a minute (BUD-5), until its timer fires. */
   rateHeld = false;
   rateTimer: Timer | null = null;
@@ -305,6 +308,7 @@ export class Tree implements PlanContext {
   /** Drops all that is in memory; the store has the rest. */
   abandon(reason: Error): void {
     this.deadline?.timer.cancel();
+    this.threadWatch?.cancel();
     this.rateTimer?.cancel();
     this.doubt?.cancel();
     this.lane.cancelAll();
@@ -344,6 +348,7 @@ export class Tree implements PlanContext {
     for (const threadId of effects.closed) this.reactions.closed(this, threadId);
     for (const candidate of change.wake) this.reactions.wake(this, candidate);
     if (effects.deadlines) this.reactions.deadlines(this);
+    if (effects.threadWaits) this.reactions.threadWaits(this);
     if (effects.budgetRaised) this.shared.releases.tell();
     this.watchers.changed(new Set<string>([...effects.worksEnded, ...effects.mail]));
   }

@@ -39,11 +39,12 @@ export function endWaitsForMail(tx: Transaction, recipient: AgentRecord, mail: M
 }
 
 export function endForMail(
-  wait: Pick<WaitRecord, "sinceSeq" | "works" | "agents">,
+  wait: Pick<WaitRecord, "sinceSeq" | "works" | "agents" | "threads">,
   mail: MailRecord,
 ): WaitEnd | null {
   if (mail.seq <= wait.sinceSeq) return null;
   const input = mail.authority === "user";
+  if (wait.threads !== undefined) return input || mail.trigger ? "new_input" : null;
   if (wait.works.length === 0) return input ? "new_input" : "activity";
   // The result of an awaited work is what the wait is for; it is judged when the work ends.
   if (mail.resultOf !== null && wait.works.includes(mail.resultOf)) return null;

@@ -18,6 +18,7 @@ import { storeContent } from "./delivery.ts";
 import { salvageSteps } from "../lineage/salvage.ts";
 import { figures } from "./figures.ts";
 import { currentRun } from "./runs.ts";
+import { showThreads, threadsHaveNews } from "./thread-glance.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { findLoop } from "./wait-cycle.ts";
 import { endForMail, settledWorks } from "./wait-ends.ts";
@@ -34,6 +35,8 @@ export interface WaitRequest {
   readonly works: readonly WorkId[];
   readonly agents: readonly ThreadId[];
   readonly need: number;
+  /** Roots of other trees; works and agents are none then. */
+  readonly threads?: readonly ThreadId[];
   readonly timeoutMs: number;
   readonly clampedToMs: number | null;
   readonly cursor: string | null;
@@ -60,6 +63,7 @@ export function openWait(tx: Transaction, runId: RunId, request: WaitRequest): W
     works: request.works,
     agents: request.agents,
     need: request.need,
+    ...(request.threads === undefined ? {} : { threads: request.threads }),
     sinceSeq: run.acceptedAt === null ? 0 : seenSeq(tx, agent),
     startedAt: tx.now,
     deadlineAt: tx.now + request.timeoutMs,
@@ -79,6 +83,7 @@ export function openWait(tx: Transaction, runId: RunId, request: WaitRequest): W
     { waitId: wait.id, works: [...wait.works], need: wait.need, end },
   );
   tx.effects.deadlines = true;
+  tx.effects.threadWaits ||= wait.threads !== undefined;
   return stored;
 }
 
@@ -104,6 +109,7 @@ function endAtOnce(tx: Transaction, agent: AgentRecord, wait: WaitRecord, timeou
     .map((mail) => endForMail(wait, mail));
   if (ends.includes("new_input")) return "new_input";
   if (wait.works.length > 0 && settledWorks(tx, wait) >= wait.need) return "settled";
+  if (threadsHaveNews(tx.store, wait)) return "settled";
   const activity = ends.find((end) => end !== null);
   if (activity !== undefined) return activity;
   return timeoutMs <= 0 ? "timed_out" : null;
@@ -112,6 +118,7 @@ function endAtOnce(tx: Transaction, agent: AgentRecord, wait: WaitRecord, timeou
 export interface Collected {
   readonly waitId: WaitId;
   readonly callId: string;
+  readonly tool: string;
   readonly output: Json;
   readonly isError: boolean;
   readonly mailIds: readonly MailId[];
@@ -128,9 +135,11 @@ export function collectWaits(
   const collected: Collected[] = [];
   for (const wait of tx.store.waitsOfRun(runId)) {
     if (wait.end === null || wait.step !== step || !callIds.has(wait.callId)) continue;
-    collected.push(
-      tx.profile.richWait && wait.works.length > 0 ? collectJoin(tx, wait) : collectSummary(tx, wait),
-    );
+    if (wait.threads !== undefined) collected.push(collectThreads(tx, wait, wait.threads));
+    else
+      collected.push(
+        tx.profile.richWait && wait.works.length > 0 ? collectJoin(tx, wait) : collectSummary(tx, wait),
+      );
   }
   return collected;
 }
@@ -149,10 +158,29 @@ function collectSummary(tx: Transaction, wait: WaitRecord): Collected {
   return {
     waitId: wait.id,
     callId: wait.callId,
+    tool: "wait_agent",
     output: {
       message: `${words}${clamped}`,
       timed_out: timedOut,
       ...(still === null ? {} : { still_running: still }),
+    },
+    isError: false,
+    mailIds: [],
+    elapsedMs: (wait.endedAt ?? tx.now) - wait.startedAt,
+  };
+}
+
+/** Threads as they are now; what was told before is not told again. */
+function collectThreads(tx: Transaction, wait: WaitRecord, threads: readonly ThreadId[]): Collected {
+  const reader = tx.agent(wait.threadId);
+  return {
+    waitId: wait.id,
+    callId: wait.callId,
+    tool: "wait_threads",
+    output: {
+      ended_by: wait.end,
+      timed_out: wait.end === "timed_out",
+      ...showThreads(tx.store, threads, wait.cursor, { reader, redact: tx.context.redact }),
     },
     isError: false,
     mailIds: [],
@@ -186,6 +214,7 @@ function collectJoin(tx: Transaction, wait: WaitRecord): Collected {
   return {
     waitId: wait.id,
     callId: wait.callId,
+    tool: "wait_agent",
     output:
       error === null
         ? {

@@ -32,7 +32,12 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
       `Run ${run.id} (number ${run.ordinal}) is ${run.status}, began at ${iso(run.acceptedAt ?? run.reservedAt)} and serves ${served}.`,
     );
     for (const wait of view.openWaitsOf(agent.threadId)) {
-      const on = wait.works.length === 0 ? "any mail" : `${wait.need} of ${wait.works.join(", ")}`;
+      const on =
+        wait.threads !== undefined
+          ? `one of ${wait.threads.join(", ")}`
+          : wait.works.length === 0
+            ? "any mail"
+            : `${wait.need} of ${wait.works.join(", ")}`;
       say(`It waits for ${on} until ${iso(wait.deadlineAt)}; its permit is lent meanwhile.`);
     }
     for (const request of view.openRequestsOf(agent.threadId))

@@ -1,6 +1,11 @@
 /** Waits of runs, stored when they begin so that they survive unload and crash (WAI, RES-2). */
 import type { RequestId, RunId, ThreadId, TreeId, WaitId, WorkId } from "./ids.ts";
 
+/** Threads that one wait takes. */
+export const THREAD_WAIT_TARGETS = 8;
+/** The longest wait for threads, in milliseconds. */
+export const THREAD_WAIT_MS = 120_000;
+
 export type WaitEnd = "settled" | "activity" | "new_input" | "timed_out" | "aborted" | "cycle";
 
 /** An open or ended wait of a run. */
@@ -17,13 +22,15 @@ export interface WaitRecord {
   /** Agents named as targets: mail from one of them ends the wait as `new_input`. */
   readonly agents: readonly ThreadId[];
   readonly need: number;
+  /** Roots of other trees that it waits for; it takes no works and no mail then (XTR-4). */
+  readonly threads?: readonly ThreadId[];
   /** Mail up to this `seq` had been seen when the wait began. */
   readonly sinceSeq: number;
   readonly startedAt: number;
   readonly deadlineAt: number;
   /** The asked time-out was below the minimum and was raised to this (agents.md 30). */
   readonly clampedToMs: number | null;
-  /** Works already reported to this caller, so that one event is reported once. */
+  /** What this caller was told before, so that one event is reported once: works, or how it saw threads. */
   readonly cursor: string | null;
   readonly end: WaitEnd | null;
   readonly endedAt: number | null;
