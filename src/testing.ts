@@ -16,7 +16,7 @@ export {
   type ScriptedNativeProvider,
   turnFork,
 } from "./providers/scripted/native/provider.ts";
-export { changeFile, ownTool } from "./providers/scripted/native/words.ts";
+export { changeFile, nativeChild, ownTool } from "./providers/scripted/native/words.ts";
 export { createNativeConversations } from "./providers/scripted/native/conversations.ts";
 export { crashAfter, hang, refuse, unauthenticated } from "./providers/scripted/native/faults.ts";
 export { createGates } from "./providers/scripted/gates.ts";

@@ -119,6 +119,7 @@ class TurnReader {
         return { ...event, usage: this.#turn.step.usage };
       case "child.started":
       case "child.terminal":
+        if (this.#turn.accepted) await this.#ports.native.child(event);
         return null;
       default:
         if (!this.#turn.cut) await this.#store(event);

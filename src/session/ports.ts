@@ -2,7 +2,7 @@
  * What the run loop asks of those around it. `control` implements it: each call that writes is one commit, and the
  * session is brought up to date in the same synchronous block that follows it. The loop knows no tree and no limits.
  */
-import type { NativeThread } from "../protocol/native-events.ts";
+import type { NativeChildEvent, NativeThread } from "../protocol/native-events.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
 import type { NativeSession } from "../providers/port.ts";
 import type { MailRecord } from "../protocol/mail.ts";
@@ -119,6 +119,8 @@ export interface NativePorts {
   record(body: AssistantBody, results: readonly ResultBody[]): Promise<"on" | "over">;
   /** The turn is over and so are the calls that are still open. */
   closeCalls(text: string): Promise<void>;
+  /** A conversation that the provider has opened or ended under the turn: observed, never driven (lineage C8.1). */
+  child(event: NativeChildEvent): Promise<void>;
   /** The turn is over, and this is how it can be named from now on. */
   turnEnded(thread: NativeThreadHandle, turn: NativeRef | null): Promise<void>;
   /** Grows with each mail to the agent. */

@@ -144,7 +144,8 @@ export function coverageOf(view: StoreView, agent: AgentRecord): readonly Provid
   if (thread === null) return [];
   // As the next run would see it.
   const runs = { ordinal: agent.runs + 1, rolledBack: thread.rolledBack, voided: thread.voided };
-  return view.providerThreadsOf(threadId).map((one) => {
+  const own = view.providerThreadsOf(threadId).filter(({ ownerNodeId }) => ownerNodeId === null);
+  return own.map((one) => {
     const handoffs = one.handoffIds.flatMap((id) => view.handoff(id) ?? []);
     return {
       id: one.id,

@@ -6,7 +6,7 @@ import { readSources } from "./scanner.ts";
 
 test("OBS-1 every type of event has a place that emits it", () => {
   const root = fileURLToPath(new URL("../..", import.meta.url));
-  const text = ["control", "store", "session", "runtime"]
+  const text = ["control", "store", "session", "runtime", "threads"]
     .flatMap((folder) => readSources(root, `src/${folder}`))
     .map((source) => source.text)
     .join("\n");

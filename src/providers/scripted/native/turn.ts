@@ -11,6 +11,7 @@ import { RejectedError, type TransientError } from "../../../protocol/errors.ts"
 import type { RunId, ThreadId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../protocol/json.ts";
 import type {
+  NativeChildEvent,
   NativeAnswer,
   NativeItem,
   NativeRequest,
@@ -26,7 +27,7 @@ import { countUsage, failure, precedesAcceptance } from "../play.ts";
 import { actsOf, nextIndex, type Program } from "../program.ts";
 import { type Act, leavesNothing, textOf } from "../script.ts";
 import type { Conversation, ConversationTurn, NativeConversations } from "./conversations.ts";
-import { FILE_CHANGE } from "./words.ts";
+import { CHILD, type ChildWords, FILE_CHANGE } from "./words.ts";
 
 export interface Stage {
   readonly session: NativeSessionInput;
@@ -44,7 +45,7 @@ export interface Stage {
   steered: boolean;
   /** The turn is taken; what follows is told as events. */
   readonly accept: () => void;
-  readonly tell: (event: NativeTurnEvent) => void;
+  readonly tell: (event: NativeTurnEvent | NativeChildEvent) => void;
   readonly ask: (request: NativeRequest) => Promise<NativeAnswer>;
   readonly ref: (id: string) => NativeRef;
 }
@@ -184,8 +185,17 @@ class Player {
       result = answer.kind === "tool" ? answer : { output: "(cancelled)", isError: true };
     }
     const id = this.#keep({ role: "tool", callId, name, ...result });
+    if (name === CHILD) this.#child(input, String(result.output));
     if (offered) return;
     tell({ type: "item", item: itemOf(part, result, ref(id)) });
+  }
+
+  #child(input: string, text: string): void {
+    const { conversations, tell, ref } = this.#stage;
+    const { prompt, outcome } = JSON.parse(input) as ChildWords;
+    const child = ref(conversations.mint("child"));
+    tell({ type: "child.started", child, prompt });
+    tell({ type: "child.terminal", child, outcome, text });
   }
 
   async #question(

@@ -13,3 +13,19 @@ export function ownTool(name: string, input: JsonObject = {}, output: Json = "do
 export function changeFile(path: string, summary: string): ScriptedStep {
   return ownTool(FILE_CHANGE, { path, change: "changed" }, summary);
 }
+
+export const CHILD = "native_child";
+
+export interface ChildWords {
+  readonly prompt: string;
+  readonly outcome: "completed" | "failed" | "interrupted";
+}
+
+/** Has a subagent of the provider's own do something, which the runtime only gets to see. */
+export function nativeChild(
+  prompt: string,
+  text: string,
+  outcome: "completed" | "failed" | "interrupted" = "completed",
+): ScriptedStep {
+  return ownTool(CHILD, { prompt, outcome }, text);
+}
