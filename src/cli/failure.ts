@@ -67,6 +67,48 @@ const BY_CODE: Partial<Record<ErrorCode, ExitCode>> = {
   STORE_IO: EXIT.store,
   STORE_CORRUPT: EXIT.store,
   STORE_VERSION: EXIT.store,
+  COMMAND_ID_CONFLICT: EXIT.badUse,
+  CONTEXT_UNSUPPORTED: EXIT.badUse,
+  FORK_NATIVE_UNSUPPORTED: EXIT.badUse,
+  FORK_REPLAY_DISABLED: EXIT.badUse,
+  FORK_SEED_EMPTY: EXIT.badUse,
+  MERGE_BACK_NOT_A_FORK: EXIT.badUse,
+  PROVIDER_CAPABILITY_MISSING: EXIT.badUse,
+  PROVIDER_UNAVAILABLE: EXIT.badUse,
+  ROLLBACK_NATIVE_UNSUPPORTED: EXIT.badUse,
+  THREAD_INVARIANT_VIOLATION: EXIT.badUse,
+  TRANSFER_STATE_INVALID: EXIT.badUse,
+  FORK_UNCOMMITTED_MESSAGE: EXIT.notFound,
+  ROLLBACK_TARGET_INVALID: EXIT.notFound,
+  ROLLBACK_TURN_UNAVAILABLE: EXIT.notFound,
+  SOURCE_POINT_NOT_FOUND: EXIT.notFound,
+  SOURCE_POINT_ROLLED_BACK: EXIT.notFound,
+  THREAD_ARCHIVED: EXIT.notFound,
+  THREAD_CLOSED: EXIT.notFound,
+  THREAD_NOT_FOUND: EXIT.notFound,
+  TRANSFER_SOURCE_UNRESOLVABLE: EXIT.notFound,
+  HANDOFF_BUDGET_TOO_SMALL: EXIT.limit,
+  LINEAGE_DEPTH_EXCEEDED: EXIT.limit,
+  THREAD_CONTEXT_TAMPERED: EXIT.store,
+  THREAD_STORE_CORRUPT: EXIT.store,
+};
+
+/** The exit code of an error's code, where it is known by that alone. */
+export function exitOf(code: string): ExitCode {
+  return BY_CODE[code as ErrorCode] ?? EXIT.incomplete;
+}
+
+/** Commands that show what an error's text speaks of. */
+const LOOK: Partial<Record<ErrorCode, string>> = {
+  THREAD_NOT_FOUND: "thread list --all",
+  THREAD_CLOSED: "thread fork --help",
+  THREAD_ARCHIVED: "thread fork --help",
+  THREAD_REVISION_CONFLICT: "thread show --help",
+  SOURCE_POINT_NOT_FOUND: "thread transcript --help",
+  SOURCE_POINT_ROLLED_BACK: "thread transcript --help",
+  FORK_UNCOMMITTED_MESSAGE: "thread transcript --help",
+  ROLLBACK_TARGET_INVALID: "thread transcript --help",
+  THREAD_INVARIANT_VIOLATION: "thread --help",
 };
 
 export interface Failure {
@@ -79,8 +121,9 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof CommandError) return error;
   if (CoppiceError.is(error)) {
     const timedOut = error.details["timedOut"] === true;
-    const exit = timedOut ? EXIT.timeOut : (BY_CODE[error.code] ?? EXIT.incomplete);
-    return { exit, code: error.code, message: error.message };
+    const look = LOOK[error.code];
+    const message = look === undefined ? error.message : `${error.message} See: npx coppice ${look}`;
+    return { exit: timedOut ? EXIT.timeOut : exitOf(error.code), code: error.code, message };
   }
   const message = error instanceof Error ? error.message : String(error);
   return {

@@ -6,7 +6,10 @@ import { addDemo } from "./commands/demo.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addHome } from "./commands/home.ts";
 import { addLog } from "./commands/log.ts";
+import { addContext } from "./commands/pins.ts";
+import { addHandoff } from "./commands/handoff.ts";
 import { addRecords } from "./commands/records.ts";
+import { addThread } from "./commands/thread.ts";
 import { addTree } from "./commands/tree.ts";
 import { addWhy } from "./commands/why.ts";
 import { badUse, EXIT, EXIT_CODES } from "./failure.ts";
@@ -33,6 +36,9 @@ export async function main(args: readonly string[]): Promise<void> {
   addRecords(program, terminal);
   addWhy(program, terminal);
   addAgent(program, terminal);
+  addThread(program, terminal);
+  addContext(program, terminal);
+  addHandoff(program, terminal);
   addDoctor(program, terminal, version());
   inherit(program);
   try {

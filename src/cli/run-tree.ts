@@ -1,8 +1,10 @@
 /**
  * Running a tree from the command line: which providers its agents need, the lease, and running until nothing is left to do.
- * The command line knows two: the scripted model of the demo, and models of the AI SDK by `<vendor>/<name>`.
+ * The command line knows the scripted model of the demo, two providers to practise threads on, and models of the AI SDK by
+ * `<vendor>/<name>`.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
+import { ROOT_PATH } from "../protocol/agent-path.ts";
 import { loadRoles } from "../policy/roles.ts";
 import { loadModel } from "../providers/model/load-model.ts";
 import { createModelProvider } from "../providers/model/model-provider.ts";
@@ -12,7 +14,8 @@ import type { Store } from "../store/port.ts";
 import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles } from "./demo/job.ts";
 import { demoProvider } from "./demo/provider.ts";
 import { demoTools } from "./demo/tools.ts";
-import { badUse } from "./failure.ts";
+import { badUse, CommandError, EXIT } from "./failure.ts";
+import { PRACTICE, practiceProvider } from "./practice.ts";
 
 /** A response of the scripted model, in milliseconds, so that one can follow. */
 export const DEFAULT_PACE_MS = 500;
@@ -29,7 +32,11 @@ export function demoRuntime(store: Store, pace: number, model: string | null): P
   });
   return createRuntime({
     store,
-    providers: { [SCRIPTED]: demoProvider(pace), [MODEL]: models },
+    providers: {
+      [SCRIPTED]: demoProvider(pace),
+      [MODEL]: models,
+      ...Object.fromEntries(PRACTICE.map((name) => [name, practiceProvider(name, pace)])),
+    },
     tools: demoTools,
     roles: loadRoles(demoRoles, demoTools),
     limits: { residents: DEMO_RESIDENTS },
@@ -37,21 +44,66 @@ export function demoRuntime(store: Store, pace: number, model: string | null): P
   });
 }
 
-/** @throws CommandError for an agent whose provider or tools only the program has that made the tree. */
-export async function requireRunnable(store: Store, tree: TreeReader): Promise<void> {
+/** What somebody wants a run of the root to go to; null is what its record says. */
+export interface ProviderChoice {
+  readonly provider: string;
+  readonly model: string | null;
+}
+
+/**
+ * Checks a choice before anything is stored; null when none was made.
+ * @throws CommandError `PROVIDER_UNAVAILABLE` or `INVALID_ARGUMENT`; RejectedError for a model that cannot be loaded.
+ */
+export function providerChoice(options: {
+  readonly provider?: string;
+  readonly model?: string;
+}): ProviderChoice | null {
+  const { model = null } = options;
+  const provider = options.provider ?? (model === null ? undefined : MODEL);
+  if (provider === undefined) return null;
+  const practises = PRACTICE.some((name) => name === provider);
+  if (!practises && provider !== MODEL) {
+    throw new CommandError(EXIT.badUse, "PROVIDER_UNAVAILABLE", `${noProvider(provider)} ${CHOICES}`);
+  }
+  if (practises && model !== null) throw badUse(`${provider} is no model of a vendor; leave out --model.`);
+  if (practises) return { provider, model };
+  if (model === null) throw badUse("--provider model needs to know which; give --model openai/gpt-5, say.");
+  loadModel(model, process.env);
+  return { provider, model };
+}
+
+const CHOICES = `Choose ${PRACTICE.join(" or ")}, which need no key, or: --provider ${MODEL} --model openai/gpt-5`;
+
+function noProvider(name: string): string {
+  return name === SCRIPTED
+    ? `\`${SCRIPTED}\` plays the demo and nothing else.`
+    : `the command line has no provider \`${name}\`.`;
+}
+
+/**
+ * @param root where the root is to run, if not where its record says.
+ * @throws CommandError for an agent whose provider or tools only the program has that made the tree.
+ */
+export async function requireRunnable(
+  store: Store,
+  tree: TreeReader,
+  root: ProviderChoice | null = null,
+): Promise<void> {
   for (let after: string | null = null; ;) {
-    const page = await store.read((view) => view.agents(tree.id, "/root", { limit: 500, after }));
-    for (const agent of page.rows) requireKnown(agent);
+    const page = await store.read((view) => view.agents(tree.id, ROOT_PATH, { limit: 500, after }));
+    for (const agent of page.rows) requireKnown(agent, agent.path === ROOT_PATH ? root : null);
     after = page.next;
     if (after === null) return;
   }
 }
 
-function requireKnown({ path, config }: AgentRecord): void {
+function requireKnown({ path, config, thread }: AgentRecord, asked: ProviderChoice | null): void {
   const elsewhere = "run the tree from the program that made it";
-  if (config.provider === SCRIPTED ? config.model !== DEMO_MODEL : config.provider !== MODEL) {
+  const { provider, model } = asked ?? thread?.selection ?? config;
+  const known = provider === SCRIPTED ? model === DEMO_MODEL : PRACTICE.some((name) => name === provider);
+  if (!known && provider !== MODEL) {
     throw badUse(
-      `${path} runs on the provider \`${config.provider}\`, which the command line has not; ${elsewhere}.`,
+      `${path} runs on the provider \`${provider}\`, which the command line has not; ${elsewhere}.`,
     );
   }
   const missing = config.tools.filter((name) => !demoTools.some((tool) => tool.name === name));
@@ -59,5 +111,5 @@ function requireKnown({ path, config }: AgentRecord): void {
     throw badUse(`${path} has tools that the command line has not: ${missing.join(", ")}; ${elsewhere}.`);
   }
   // Fails here with what is to be installed or set, not later in the tree.
-  if (config.provider === MODEL && config.model !== null) loadModel(config.model, process.env);
+  if (provider === MODEL && model !== null) loadModel(model, process.env);
 }

@@ -26,8 +26,8 @@ export function storePlace(option: string | undefined): StorePlace {
   return { path: join(base, "coppice", "store.db"), from: "your data folder" };
 }
 
-/** Where the demo keeps its trees when nothing else is said. */
-export function demoPlace(option: string | undefined): StorePlace {
+/** Where new trees and threads are kept when nothing else is said. */
+export function newStorePlace(option: string | undefined): StorePlace {
   const place = storePlace(option);
   if (place.from !== "your data folder") return place;
   return { path: resolve(LOCAL_FOLDER, "store.db"), from: "this folder" };
@@ -60,7 +60,7 @@ export function requireStore(place: StorePlace): void {
     throw new CommandError(
       EXIT.store,
       "STORE_IO",
-      `there is no store at ${place.path} (from ${place.from}). Make one with: npx coppice demo. Or name another with --store.`,
+      `there is no store at ${place.path} (from ${place.from}). Make one with: npx coppice demo, or npx coppice thread new. Or name another with --store.`,
     );
   }
   if (statSync(place.path).isDirectory()) {

@@ -58,7 +58,7 @@ export class Terminal {
   }
 
   json(value: unknown): void {
-    process.stdout.write(`${JSON.stringify(value)}\n`);
+    process.stdout.write(`${asJson(value)}\n`);
   }
 
   /** For people, beside the results. */
@@ -74,7 +74,7 @@ export class Terminal {
 
   fail(error: unknown, json: boolean): number {
     const { exit, code, message } = failureOf(error);
-    if (json) this.note(JSON.stringify({ error: { code, message, exit } }));
+    if (json) this.note(asJson({ error: { code, message, exit } }));
     else this.note(`coppice: ${clean(message)}`);
     return exit;
   }
@@ -99,6 +99,14 @@ export class Terminal {
     }
     return controller.signal;
   }
+}
+
+/** JSON leaves the upper control characters as they are, one of which begins commands to a terminal. */
+function asJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    /[\u007f-\u009f]/g,
+    (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** One line without control characters: what agents write must not reach the terminal as commands. */

@@ -47,6 +47,7 @@ export const table: Readonly<Record<string, Row>> = {
   // A host like any program: it hands createRuntime a store, providers, roles and tools of its own.
   cli: {
     folders: ["protocol", "platform", "store", "providers", "policy", "tools", "runtime", "mcp", "daemon"],
+    types: ["threads"],
     packages: ["commander"],
   },
   web: { folders: [], types: ["protocol"], node: false },

@@ -17,7 +17,7 @@ import { DEMO_ASK, DEMO_RESIDENTS, DEMO_TITLE, ROOT_INSTRUCTIONS } from "../demo
 import { badUse } from "../failure.ts";
 import { demoRuntime, MODEL, requireRunnable } from "../run-tree.ts";
 import { createShow, type Show } from "../screen/show.ts";
-import { demoPlace } from "../store-place.ts";
+import { newStorePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
 import { paceOption } from "./commanding.ts";
 import { watchDemo } from "./demo-elsewhere.ts";
@@ -53,7 +53,7 @@ async function demo(terminal: Terminal, options: DemoOptions): Promise<void> {
   checkOptions(options);
   const folder = new Folder(options.dir ?? ".");
   if (options.model !== undefined) loadModel(options.model, process.env);
-  const store = await openSqliteStore({ path: demoPlace(options.store).path });
+  const store = await openSqliteStore({ path: newStorePlace(options.store).path });
   try {
     const found = options.resume === true ? await newestDemo(store) : null;
     if (options.resume === true && found === null) {

@@ -7,8 +7,9 @@ import type { OwedWork, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Page, Store, StoreView } from "../../store/port.ts";
 import { badUse } from "../failure.ts";
 import { opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
-import { clip, fit, type Style, type Terminal } from "../terminal.ts";
+import { clean, clip, fit, type Style, type Terminal } from "../terminal.ts";
 import { reading, type Told, type TreeOptions, wholeNumber, withTree } from "./options.ts";
+import { lookAtThreads } from "./threading.ts";
 
 interface Options extends TreeOptions {
   readonly limit: number;
@@ -33,8 +34,10 @@ export function addRecords(program: Command, terminal: Terminal): void {
     json: "NDJSON, a transfer a line",
     example: "transfers --limit 20",
   })
-    .description("show why and from where context moved: spawns, results, forks")
-    .action(async (options: Options) => {
+    .description("show why and from where context moved: spawns, results, forks, switches, merges")
+    .argument("[thread]", "those out of one thread and into it, by its id; default: of a whole tree")
+    .action(async (thread: string | undefined, options: Options) => {
+      if (thread !== undefined) return ofThread(terminal, thread, options);
       await reading(options, undefined, async (tree, store) => {
         await requireCursor(store, tree, options, "transfers", (view, id) => view.transfer(id as TransferId));
         const page = await tree.transfers(pageOf(options));
@@ -125,6 +128,52 @@ function workLines(terminal: Terminal, work: WorkRecord): string[] {
 function styleOf(work: WorkRecord): Style {
   if (work.outcome === null) return "yellow";
   return work.outcome.ending === "completed" ? "green" : "red";
+}
+
+/** Of one thread, whatever tree the other end is in. */
+async function ofThread(terminal: Terminal, id: string, options: Options): Promise<void> {
+  if (options.tree !== undefined) throw badUse("give either a thread or --tree.");
+  await lookAtThreads(options, async ({ store, threads }) => {
+    const { after } = options;
+    const { id: thread } = await threads.get(id);
+    const row =
+      after === undefined ? undefined : await store.read((view) => view.transfer(after as TransferId));
+    if (after !== undefined && row?.sourceThreadId !== thread && row?.targetThreadId !== thread) {
+      throw badUse(
+        `--after \`${after.slice(0, 80)}\` is no cursor of the transfers of ${thread}; leave out --after for the first page.`,
+      );
+    }
+    const page = await threads.transfers(id, pageOf(options));
+    table(terminal, page, options, `transfers ${thread}`, () => {
+      for (const transfer of page.rows)
+        for (const line of switchLines(terminal, transfer, thread)) terminal.line(line);
+    });
+  });
+}
+
+/** What has moved, between whom, how, and by which text. */
+function switchLines(terminal: Terminal, transfer: TransferRecord, thread: string): string[] {
+  const { resolution, sourceProvider, targetProvider, sourcePoint, basePoint, requestedStrategy } = transfer;
+  const name = (id: string): string => (id === thread ? "this thread" : id);
+  const way =
+    transfer.sourceThreadId === transfer.targetThreadId
+      ? `${clean(sourceProvider ?? "–")} → ${clean(targetProvider ?? "–")}`
+      : `${name(transfer.sourceThreadId)} → ${name(transfer.targetThreadId)}`;
+  const from = basePoint === null ? "all" : `from run ${basePoint.ordinal}`;
+  const how =
+    resolution === null
+      ? `asked for: ${clean(requestedStrategy)}`
+      : resolution.strategy === "native_fork"
+        ? "native fork"
+        : `${resolution.strategy.replaceAll("_", " ")}  ${resolution.contextHandoffId}`;
+  const stale = transfer.staleness.length === 0 ? "" : `  stale: ${transfer.staleness.join(", ")}`;
+  const failed = transfer.error === null ? "" : `  ${opening(transfer.error)}`;
+  const state = terminal.paint(transfer.status === "failed" ? "red" : "dim", transfer.status);
+  return [
+    `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${state}`,
+    clip(`    ${way}`, terminal.columns),
+    clip(`    ${from} to run ${sourcePoint.ordinal}, ${how}${stale}${failed}`, terminal.columns),
+  ];
 }
 
 async function namesOf(tree: TreeReader): Promise<ReadonlyMap<string, string>> {

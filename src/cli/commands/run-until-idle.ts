@@ -1,4 +1,6 @@
 /** `--run`: takes the lease of a tree, runs it until nothing is left to do, and gives it back. */
+import type { RuntimeEvent } from "../../protocol/events.ts";
+import type { TreeHandle } from "../../runtime/tree-handle.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { demoRuntime, requireRunnable } from "../run-tree.ts";
@@ -14,12 +16,25 @@ export async function runUntilIdle(
   await requireRunnable(store, tree);
   await using runtime = await demoRuntime(store, options.pace, null);
   const after = await tree.lastEvent();
-  const handle = await runtime.openTree({ id: tree.id });
+  await runHandle(terminal, await runtime.openTree({ id: tree.id }), { after, json: options.json });
+}
+
+/** Runs a tree that this process owns until nothing is left to do, and tells what happens beside the result. */
+export async function runHandle(
+  terminal: Terminal,
+  handle: TreeHandle,
+  {
+    after,
+    json,
+    untold,
+  }: { readonly after: number; readonly json: boolean; readonly untold?: (event: RuntimeEvent) => boolean },
+): Promise<void> {
   const stop = new AbortController();
   const following = (async () => {
     for await (const event of handle.events({ after, signal: stop.signal })) {
       // Beside the result: what the command prints to standard output is its receipt and the outcome.
-      const line = event.type === "progress" || options.json ? null : plainLine(terminal, event);
+      const line =
+        event.type === "progress" || json || untold?.(event) === true ? null : plainLine(terminal, event);
       if (line !== null) terminal.note(line);
     }
   })();

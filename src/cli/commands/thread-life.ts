@@ -1,0 +1,155 @@
+/** `coppice thread new`, `rename`, `close` and `archive`: the life of a thread, but for its runs. */
+import { realpathSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { type Command, Option } from "commander";
+import { TITLE_CHARACTERS } from "../../protocol/lineage-limits.ts";
+import { openSqliteStore } from "../../store/sqlite.ts";
+import { badUse } from "../failure.ts";
+import { PRACTICE } from "../practice.ts";
+import { providerChoice } from "../run-tree.ts";
+import { providerName } from "../screen/coverage-lines.ts";
+import { titleOf } from "../screen/thread-lines.ts";
+import { newStorePlace } from "../store-place.ts";
+import { clean, type Terminal } from "../terminal.ts";
+import type { StoreOptions } from "./options.ts";
+import {
+  actOn,
+  changeThreads,
+  tellChange,
+  THREAD_ARGUMENT,
+  threadCommand,
+  withRuntime,
+} from "./threading.ts";
+
+interface NewOptions extends StoreOptions {
+  readonly title?: string;
+  readonly provider?: string;
+  readonly model?: string;
+  readonly workspace: string;
+  readonly continuity?: "resume-native" | "projected-only";
+}
+
+export const PROVIDER_HELP = `${PRACTICE.join(" and ")} need no key; \`model\` wants --model`;
+
+export function addThreadLife(thread: Command, terminal: Terminal): void {
+  threadCommand(thread, "new", {
+    json: "one object",
+    example: 'thread new --title "port the parser" --provider echo',
+  })
+    .description("make a thread, always a new one; nothing runs before its first message")
+    .option("--title <title>", "1 to 200 characters; its objective, too")
+    .option("--provider <name>", `where it begins: ${PROVIDER_HELP}; default: ${PRACTICE[0]}`)
+    .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5")
+    .option("--workspace <folder>", "the folder that it is about; default: this one", ".")
+    .addOption(
+      new Option("--continuity <how>", "projected-only: each run gets the pinned context alone").choices([
+        "resume-native",
+        "projected-only",
+      ]),
+    )
+    .action(async (options: NewOptions) => {
+      const { title, continuity = "resume-native" } = options;
+      if (title !== undefined) requireTitle(title);
+      const { provider, model } = providerChoice(options) ?? { provider: PRACTICE[0], model: null };
+      const workspace = folderOf(options.workspace);
+      const store = openSqliteStore({ path: newStorePlace(options.store).path });
+      await withRuntime(store, 0, async ({ threads }) => {
+        const made = await threads.create({
+          ...(title === undefined ? {} : { title }),
+          ...(model === null ? {} : { model }),
+          provider,
+          workspace,
+          continuity,
+        });
+        tellChange(terminal, options, null, made, [
+          made.id,
+          `${titleOf(made)} begins on ${providerName(provider, model)}, in ${clean(workspace)}. Nothing has run yet.`,
+          `Next: npx coppice thread continue ${made.id} -- "…"`,
+        ]);
+      });
+    });
+
+  threadCommand(thread, "rename", {
+    json: "one object",
+    example: 'thread rename thread_… "port the parser"',
+  })
+    .description("give a thread another title, in any state")
+    .argument("<thread>", THREAD_ARGUMENT)
+    .argument("[title]", "the title; left out with --untitled")
+    .option("--untitled", "take its title away")
+    .action(
+      async (
+        id: string,
+        title: string | undefined,
+        options: StoreOptions & { readonly untitled?: boolean },
+      ) => {
+        if ((title === undefined) === (options.untitled !== true)) {
+          throw badUse("give either the title or --untitled.");
+        }
+        if (title !== undefined) requireTitle(title);
+        await changeThreads(options, async (at) => {
+          const found = await at.threads.get(id);
+          const { appliedBy } = await actOn(terminal, at, found, "rename", {
+            thread: id,
+            title: title ?? null,
+          });
+          const renamed = await at.threads.get(id);
+          const said = `${renamed.id} is ${title === undefined ? "untitled" : `called ${titleOf(renamed)}`}.`;
+          tellChange(terminal, options, appliedBy, renamed, [said]);
+        });
+      },
+    );
+
+  threadCommand(thread, "close", { json: "one object", example: "thread close thread_…" })
+    .description("close a thread for good, once nothing runs in it; it can still be forked")
+    .argument("<thread>", THREAD_ARGUMENT)
+    .action((id: string, options: StoreOptions) =>
+      changeThreads(options, async (at) => {
+        const { id: target, status, treeId } = await at.threads.get(id);
+        const applied =
+          status === "open"
+            ? await actOn(terminal, at, { treeId }, "close", { target, politely: true })
+            : null;
+        const closed = await at.threads.get(id);
+        const said = `${closed.id} is ${closed.status}. To go on from it: npx coppice thread fork ${closed.id}`;
+        tellChange(terminal, options, applied?.appliedBy ?? null, closed, [said]);
+      }),
+    );
+
+  threadCommand(thread, "archive", {
+    json: "one object",
+    example: "thread archive thread_…",
+  })
+    .description("archive a closed thread: `thread list` leaves it out, and its title alone can change")
+    .argument("<thread>", THREAD_ARGUMENT)
+    .action((id: string, options: StoreOptions) =>
+      changeThreads(options, async (at) => {
+        const found = await at.threads.get(id);
+        const { appliedBy } = await actOn(terminal, at, found, "archive", { thread: id });
+        const archived = await at.threads.get(id);
+        tellChange(terminal, options, appliedBy, archived, [`${archived.id} is archived.`]);
+      }),
+    );
+}
+
+/** Before a store is opened or made. */
+export function requireTitle(title: string): void {
+  const length = title.match(/./gsu)?.length ?? 0;
+  if (title.trim() === "") throw badUse("--title is blank; give it words, or leave it out.");
+  if (length <= TITLE_CHARACTERS && title.isWellFormed()) return;
+  throw badUse(`a title has at most ${TITLE_CHARACTERS} characters, and this one ${length}.`);
+}
+
+/** The folder itself, wherever links lead: threads of one folder are listed together. */
+function folderOf(option: string): string {
+  if (option.trim() === "") throw badUse("--workspace is blank; give the path of a folder.");
+  const path = resolve(option);
+  let stat;
+  try {
+    stat = statSync(path);
+  } catch {
+    throw badUse(`there is no folder ${path}.`);
+  }
+  if (!stat.isDirectory()) throw badUse(`${path} is not a folder.`);
+  return realpathSync(path);
+}

@@ -1,0 +1,171 @@
+/** `coppice thread list`, `show` and `context`: which threads there are, and what one is. */
+import type { Command } from "commander";
+import { systemClock } from "../../platform/clock.ts";
+import { isThreadId, type RunId, type ThreadId } from "../../protocol/ids.ts";
+import type { SnapshotRecord } from "../../protocol/snapshot.ts";
+import type { RunRecord } from "../../protocol/run.ts";
+import type { StoreView } from "../../store/port.ts";
+import { badUse } from "../failure.ts";
+import {
+  contextLines,
+  listLines,
+  type ShownRun,
+  type ShownThread,
+  threadLines,
+} from "../screen/thread-lines.ts";
+import type { Terminal } from "../terminal.ts";
+import { type StoreOptions, wholeNumber } from "./options.ts";
+import { type At, changeThreads, lookAtThreads, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+
+/** What a shell may have been given to know which thread it belongs to: shown by `show`, and never acted on (S1-14). */
+const LABEL = "COPPICE_THREAD_ID";
+const SHOWN_RUNS = 10;
+
+interface ListOptions extends StoreOptions {
+  readonly all?: boolean;
+  readonly limit: number;
+  readonly after?: string;
+}
+
+export function addThreadLook(thread: Command, terminal: Terminal): void {
+  threadCommand(thread, "list", { json: "NDJSON, a thread a line", example: "thread list --all" })
+    .description("show the open threads of this folder, newest first")
+    .option("--all", "those of every folder, and closed and archived ones")
+    .option("--limit <n>", "threads a page", wholeNumber(1, 10_000), 20)
+    .option("--after <cursor>", "the page after this one; a page tells its cursor")
+    .action((options: ListOptions) => lookAtThreads(options, (at) => list(terminal, at, options)));
+
+  threadCommand(thread, "show", {
+    json: "one object",
+    example: "thread show thread_…",
+  })
+    .description("show one thread: state, runs, what each provider knows of them, and its context")
+    .argument("[thread]", `${THREAD_ARGUMENT}; default: $${LABEL}, which no other command looks at`)
+    .option("--runs <n>", "how many runs, the newest", wholeNumber(1, 10_000), SHOWN_RUNS)
+    .action((named: string | undefined, options: StoreOptions & { readonly runs: number }) => {
+      const id = named ?? process.env[LABEL] ?? "";
+      if (id === "")
+        throw badUse(`which thread? Give its id, or set ${LABEL}. List them with: npx coppice thread list`);
+      return changeThreads(options, async (at) => {
+        const shown = await shownThread(at, id, options.runs);
+        if (options.json === true) terminal.json(asJson(shown));
+        else for (const line of threadLines(terminal, shown)) terminal.line(line);
+      });
+    });
+
+  threadCommand(thread, "context", {
+    json: "one object, or null at revision 0",
+    example: "thread context thread_…",
+  })
+    .description("show the pinned context that the next run opens on, each line with the run it comes from")
+    .argument("<thread>", THREAD_ARGUMENT)
+    .action((id: string, options: StoreOptions) =>
+      lookAtThreads(options, async (at) => {
+        const snapshot = await at.threads.context(id);
+        if (options.json === true) {
+          terminal.json(snapshot);
+          return;
+        }
+        if (snapshot === null) {
+          terminal.line("Revision 0: nothing has been pinned, and no run has ended.");
+          return;
+        }
+        const ordinals = await at.store.read((view) => ordinalsOf(view, snapshot, snapshot.threadId));
+        terminal.line(terminal.paint("bold", `Revision ${snapshot.revision}`));
+        for (const line of contextLines(terminal, snapshot, ordinals)) terminal.line(line);
+      }),
+    );
+}
+
+async function list(terminal: Terminal, { store, threads }: At, options: ListOptions): Promise<void> {
+  const { after } = options;
+  if (after !== undefined) {
+    const known = isThreadId(after) && (await store.read((view) => view.agent(after))) !== undefined;
+    if (!known) {
+      throw badUse(
+        `--after \`${after.slice(0, 80)}\` is no cursor of threads; give the id that a page ends with, or leave out --after for the first page.`,
+      );
+    }
+  }
+  const folder = process.cwd();
+  const filter = options.all === true ? ({ state: "any" } as const) : { workspace: folder };
+  const page = await threads.list(filter, { limit: options.limit, after: after ?? null });
+  if (options.json === true) {
+    for (const one of page.rows) terminal.json(one);
+  } else if (page.rows.length === 0) {
+    const none = options.all === true ? "There are no threads." : `There are no open threads of ${folder}.`;
+    terminal.line(`${none} Start one with: npx coppice thread new`);
+  } else {
+    const look = { now: systemClock.now(), folders: options.all === true };
+    for (const one of page.rows) for (const line of listLines(terminal, one, look)) terminal.line(line);
+  }
+  if (page.next !== null) {
+    terminal.note(
+      `more: npx coppice thread list${options.all === true ? " --all" : ""} --after ${page.next}`,
+    );
+  }
+}
+
+async function shownThread({ store, threads }: At, id: string, most: number): Promise<ShownThread> {
+  const [thread, context, draft] = await Promise.all([
+    threads.get(id),
+    threads.context(id),
+    threads.draft(id),
+  ]);
+  return store.read((view) => {
+    const runs: ShownRun[] = [];
+    for (
+      let ordinal = Math.max(1, thread.executions - most + 1);
+      ordinal <= thread.executions;
+      ordinal += 1
+    ) {
+      const run = view.runAt(thread.id, ordinal);
+      if (run !== undefined) runs.push(shownRun(view, run));
+    }
+    return { thread, runs, context, draft, ordinals: ordinalsOf(view, context, thread.id) };
+  });
+}
+
+function shownRun(view: StoreView, run: RunRecord): ShownRun {
+  const asked = run.causes
+    .map(({ mailId }) => view.mail(mailId)?.content.text)
+    .find((text) => text !== undefined);
+  return {
+    ordinal: run.ordinal,
+    provider: run.provider,
+    model: run.model,
+    outcome: run.status.replaceAll("_", " "),
+    opened: run.binding?.contextRevision ?? null,
+    projected: run.nextContextRevision,
+    history: run.history?.level ?? null,
+    asked: (asked ?? "").slice(0, 2000),
+  };
+}
+
+/** Where each line of a snapshot comes from, in words: a fork's first ones come from another thread. */
+function ordinalsOf(
+  view: StoreView,
+  snapshot: SnapshotRecord | null,
+  thread: ThreadId,
+): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  if (snapshot === null) return names;
+  const { decisions, constraints, openItems, nextActions, outcomes, delegations = [] } = snapshot;
+  for (const { sourceExecutionId: id } of [
+    ...decisions,
+    ...constraints,
+    ...openItems,
+    ...nextActions,
+    ...outcomes,
+    ...delegations,
+  ]) {
+    const run = view.run(id as RunId);
+    if (run === undefined) continue;
+    names.set(id, run.threadId === thread ? `run ${run.ordinal}` : `run ${run.ordinal} of ${run.threadId}`);
+  }
+  return names;
+}
+
+function asJson({ thread, runs, context, draft }: ShownThread) {
+  return { ...thread, runs, context, draft };
+}

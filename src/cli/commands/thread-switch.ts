@@ -1,0 +1,61 @@
+/** `coppice thread switch`: where the next run goes, and what it would be told there. */
+import type { Command } from "commander";
+import { badUse } from "../failure.ts";
+import { type ProviderChoice, providerChoice } from "../run-tree.ts";
+import { coverageLines, providerName } from "../screen/coverage-lines.ts";
+import { previewLines } from "../screen/preview-lines.ts";
+import type { Terminal } from "../terminal.ts";
+import type { StoreOptions } from "./options.ts";
+import { PROVIDER_HELP } from "./thread-life.ts";
+import { actOn, changeThreads, ownerOf, tellChange, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+
+interface Options extends StoreOptions {
+  readonly provider?: string;
+  readonly model?: string;
+  readonly clean?: boolean;
+  readonly dryRun?: boolean;
+}
+
+export function addThreadSwitch(thread: Command, terminal: Terminal): void {
+  threadCommand(thread, "switch", {
+    json: "one object, with --dry-run what would be told",
+    example: "thread switch thread_… --provider parrot --dry-run",
+  })
+    .description("choose the provider of the next run; what it does not know of the thread it is then told")
+    .argument("<thread>", THREAD_ARGUMENT)
+    .option("--provider <name>", PROVIDER_HELP)
+    .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5")
+    .option("--clean", "begin a new conversation there, told of everything")
+    .option("--dry-run", "change nothing; say what it knows, what it would be told, and why")
+    .action((id: string, options: Options) => switchTo(terminal, id, options));
+}
+
+async function switchTo(terminal: Terminal, id: string, options: Options): Promise<void> {
+  if (options.provider === undefined && options.model === undefined) {
+    throw badUse(`to which provider? ${PROVIDER_HELP}: --provider parrot, or --model openai/gpt-5.`);
+  }
+  const cleanContext = options.clean === true;
+  await changeThreads(options, async (at) => {
+    const found = await at.threads.get(id);
+    const owned = (await ownerOf(at, found)) !== null;
+    const choice = owned && options.provider !== undefined ? asGiven(options) : providerChoice(options)!;
+    if (options.dryRun === true) {
+      const preview = await at.threads.preview(id, { ...choice, effort: null, cleanContext });
+      if (options.json === true) terminal.json(preview);
+      else for (const line of previewLines(terminal, preview)) terminal.line(line);
+      return;
+    }
+    const { appliedBy } = await actOn(terminal, at, found, "select", { thread: id, ...choice, cleanContext });
+    const chosen = await at.threads.get(id);
+    tellChange(terminal, options, appliedBy, chosen, [
+      `The next run of ${chosen.id} goes to ${providerName(choice.provider, choice.model)}. Nothing is sent before its message.`,
+      ...(chosen.coverage.length === 0 ? [] : coverageLines(terminal, chosen.coverage)),
+      `Next: npx coppice thread continue ${chosen.id} -- "…"`,
+    ]);
+  });
+}
+
+/** The owner of the tree knows its own providers. */
+function asGiven({ provider, model }: Options): ProviderChoice {
+  return { provider: provider!, model: model ?? null };
+}

@@ -1,0 +1,90 @@
+/**
+ * What the commands on threads share: the store with a runtime on it, the thread that is meant, and a command that is carried
+ * out by the owner of its tree or here. A thread is always named: nothing is ever taken for "the newest one".
+ */
+import type { Command } from "commander";
+import type { CommandVerb } from "../../protocol/command.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { type CommandReceipt, commandTree } from "../../runtime/command-tree.ts";
+import type { Runtime } from "../../runtime/create-runtime.ts";
+import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
+import type { Store } from "../../store/port.ts";
+import type { ThreadDocument } from "../../threads/thread-view.ts";
+import { badUse } from "../failure.ts";
+import { DEFAULT_PACE_MS, demoRuntime } from "../run-tree.ts";
+import { openForReading, openForWriting, storePlace } from "../store-place.ts";
+import type { Terminal } from "../terminal.ts";
+import { type StoreOptions, type Told, withStore } from "./options.ts";
+
+export interface At {
+  readonly store: Store;
+  readonly threads: Runtime["threads"];
+}
+
+export const THREAD_ARGUMENT = "id of the thread, thread_…; `thread list` has them";
+
+export function threadCommand(parent: Command, name: string, told: Told): Command {
+  return withStore(parent.command(name), told);
+}
+
+export function lookAtThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
+  return withRuntime(openForReading(storePlace(options.store)), DEFAULT_PACE_MS, use);
+}
+
+export function changeThreads<T>(
+  options: StoreOptions & { readonly pace?: number },
+  use: (at: At) => Promise<T>,
+): Promise<T> {
+  return withRuntime(openForWriting(storePlace(options.store)), options.pace ?? DEFAULT_PACE_MS, use);
+}
+
+export async function withRuntime<T>(
+  opening: Promise<Store>,
+  pace: number,
+  use: (at: At & { readonly runtime: Runtime }) => Promise<T>,
+): Promise<T> {
+  const store = await opening;
+  try {
+    await using runtime = await demoRuntime(store, pace, null);
+    return await use({ store, threads: runtime.threads, runtime });
+  } finally {
+    await store.close();
+  }
+}
+
+export function ownerOf({ store }: At, { treeId }: Pick<ThreadDocument, "treeId">): Promise<Owner | null> {
+  return new TreeReader(store, treeId).owner();
+}
+
+/** Carries out one command on the thread's tree, whoever owns it. */
+export function actOn(
+  terminal: Terminal,
+  { store }: At,
+  { treeId }: Pick<ThreadDocument, "treeId">,
+  verb: CommandVerb,
+  args: JsonObject,
+): Promise<CommandReceipt> {
+  return commandTree(store, treeId, verb, args, { signal: terminal.signal });
+}
+
+/** The result of a change: an object for programs, lines for people, the first of which says who has made it. */
+export function tellChange(
+  terminal: Terminal,
+  options: StoreOptions,
+  applied: CommandReceipt["appliedBy"] | null,
+  result: object,
+  lines: readonly string[],
+): void {
+  if (options.json === true) {
+    terminal.json({ ...(applied === null ? {} : { applied_by: applied }), ...result });
+    return;
+  }
+  for (const line of lines) terminal.line(line);
+  if (applied === "owner") terminal.note("Done by the process that runs the thread's tree.");
+}
+
+/** @throws CommandError for text that is blank. */
+export function requireSaid(argument: string, text: string): string {
+  if (text.trim() !== "") return text;
+  throw badUse(`the ${argument} is blank; say something.`);
+}

@@ -1,0 +1,46 @@
+/** What a switch would do: what the provider knows, what it would be told and in how many tokens, what is left out, and why. */
+import type { StartPreview } from "../../threads/preview.ts";
+import { clean, type Terminal, wrap } from "../terminal.ts";
+import { coverageLines, providerName, runsNamed } from "./coverage-lines.ts";
+import { counted, figure } from "./words.ts";
+
+const STRATEGIES: Readonly<Record<string, string>> = {
+  none: "it is told nothing",
+  native_fork: "a native fork",
+  delta: "a delta of what it does not know",
+  full: "the whole conversation as text",
+  checkpoint: "the state at a checkpoint as text",
+  projected: "the pinned context alone",
+  unsupported: "it cannot be done",
+};
+
+export function previewLines(terminal: Terminal, preview: StartPreview): string[] {
+  const { strategy, into, why, knows, tells, coverage } = preview;
+  const conversation =
+    into === null ? "" : into === "existing" ? ", into the conversation it has" : ", into a new conversation";
+  const name = providerName(preview.provider, preview.model);
+  return [
+    terminal.paint("bold", `If the next run went to ${name}`),
+    ...wrapped(terminal, "strategy", `${STRATEGIES[strategy] ?? clean(strategy)}${conversation}`),
+    ...wrapped(terminal, "why", clean(why)),
+    ...wrapped(terminal, "knows", knows.length === 0 ? "nothing of this thread" : runsNamed(knows)),
+    ...tells.flatMap(({ kind, runs, tokens, bytes, omitted }) =>
+      wrapped(
+        terminal,
+        "is told",
+        `${runsNamed(runs)}, as ${kind.replaceAll("_", " ")}: ${counted(tokens, "token")} at most (${figure(bytes)} bytes)` +
+          (omitted === 0 ? ", nothing left out" : `, ${counted(omitted, "item")} left out for want of room`),
+      ),
+    ),
+    ...(tells.length === 0 ? wrapped(terminal, "is told", "nothing") : []),
+    ...(coverage.length === 0
+      ? []
+      : ["", terminal.paint("bold", "Who knows what now"), ...coverageLines(terminal, coverage)]),
+  ];
+}
+
+const LABEL_COLUMNS = 10;
+
+function wrapped(terminal: Terminal, label: string, text: string): string[] {
+  return wrap(`${label.padEnd(LABEL_COLUMNS)}${text}`, terminal.columns, " ".repeat(LABEL_COLUMNS));
+}
