@@ -64,6 +64,7 @@ function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
   }
   if (active?.runId === runId) active.grant?.[Symbol.dispose]();
   captureAfter(tree, threadId, runId);
+  if (session?.provider.loop === "theirs" && session.agent.parent === null) tree.shared.mirror(threadId);
 }
 
 /** A return that waits for its permit has nothing to return to any more. */

@@ -1,6 +1,7 @@
 /** What the trees of one runtime share: its parts, and what its options say. Built once, in `createRuntime`. */
 import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { AgentConfig } from "../protocol/agent.ts";
+import type { ThreadId } from "../protocol/ids.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ToolHost } from "../protocol/tool.ts";
@@ -49,6 +50,8 @@ export interface Shared {
   ) => AgentConfig;
   /** Stored policy within what the agents above may do now (RES-8). */
   readonly withinCeiling: (config: AgentConfig, above: readonly AgentConfig[]) => AgentConfig;
+  /** A root's run has settled whose provider keeps its own record of it: that is mirrored, when there is time. */
+  readonly mirror: (threadId: ThreadId) => void;
   readonly workspaceExists: (path: string) => boolean;
   readonly workspaces: Workspaces;
 }

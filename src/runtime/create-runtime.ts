@@ -169,6 +169,12 @@ class OwnRuntime implements Runtime {
           tools,
         ),
       }),
+      mirror: (threadId) => {
+        if (this.#closed) return;
+        this.threads.mirror(threadId).catch((error: unknown) => {
+          logger.warn({ threadId, err: error }, "the history of a run was not mirrored");
+        });
+      },
       workspaceExists: folderExists,
       workspaces: {
         capture: options.workspaceCapture === "git" ? gitCapture() : (options.workspaceCapture ?? null),
@@ -210,7 +216,7 @@ class OwnRuntime implements Runtime {
       token: this.#shared.ids.mint("tok"),
       owner: this.#identity,
       leaseMs: this.#limits.leaseMs,
-      provenDead: this.#options.provenDead ?? provenDead,
+      provenDead: this.#isDead,
     });
   }
 

@@ -9,7 +9,7 @@ import {
   type ScriptedNativeProvider,
   turnFork,
 } from "../../src/providers/scripted/native/provider.ts";
-import { repeat, say } from "../../src/providers/scripted/script.ts";
+import { gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import { RejectedError } from "../../src/protocol/errors.ts";
 import type { ForkOptions } from "../../src/threads/threads.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -53,6 +53,8 @@ describe.each(STORES)("a fork on %s", (store) => {
     const h = await opened(store, native);
     await talk(h, "one", "two");
     const before = await h.runtime.threads.get(h.tree.id);
+    // What its last run has left is mirrored by now.
+    await h.clock.settle();
     const calls = native.calls().length;
     const { agent, transfer, draft } = await h.runtime.threads.fork(h.tree.id);
     expect(native.calls()).toHaveLength(calls);
@@ -242,22 +244,25 @@ describe.each(STORES)("a fork on %s", (store) => {
   });
 
   test.each([
-    ["S2-10 exclusive", exclusiveFork],
-    ["S2-11 S0-49 turn", turnFork],
-    ["S2-37 item", itemFork],
-  ] as const)("%s: a run in the middle is forked by the provider at that point", async (_name, make) => {
-    const native = make(SCRIPTS);
-    const h = await opened(store, native);
-    await talk(h, "one", "two", "three");
-    const [, second] = (await h.tree.root.runs()).rows;
-    const { tree, transfer } = await forkAndSend(h, { at: { kind: "run", runId: second!.id } }, "four");
-    expect(transfer.resolution).toMatchObject({ strategy: "native_fork" });
-    const forked = native.conversations.all().at(-1)!;
-    const held = JSON.stringify(forked.items);
-    expect(held).toContain("answer to two");
-    expect(held).not.toContain("answer to three");
-    expect((await tree.root.record()).runs).toBe(1);
-  });
+    ["exclusive", exclusiveFork],
+    ["turn", turnFork],
+    ["item", itemFork],
+  ] as const)(
+    "S2-10 S2-11 S2-23 %s: a run in the middle is forked by the provider at that point",
+    async (_name, make) => {
+      const native = make(SCRIPTS);
+      const h = await opened(store, native);
+      await talk(h, "one", "two", "three");
+      const [, second] = (await h.tree.root.runs()).rows;
+      const { tree, transfer } = await forkAndSend(h, { at: { kind: "run", runId: second!.id } }, "four");
+      expect(transfer.resolution).toMatchObject({ strategy: "native_fork" });
+      const forked = native.conversations.all().at(-1)!;
+      const held = JSON.stringify(forked.items);
+      expect(held).toContain("answer to two");
+      expect(held).not.toContain("answer to three");
+      expect((await tree.root.record()).runs).toBe(1);
+    },
+  );
 
   test("S0-60 S0-64 S2-1 C5.2 a point in a run that is not over is refused, the latest stable one steps back", async () => {
     const native = turnFork(SCRIPTS);
@@ -271,6 +276,76 @@ describe.each(STORES)("a fork on %s", (store) => {
     await expect(
       h.runtime.threads.fork(h.tree.id, { at: { kind: "run", runId: "run_nobody" } }),
     ).rejects.toMatchObject({ code: "SOURCE_POINT_NOT_FOUND" });
+  });
+
+  test("S2-37 C5.9 on an answer is cut after it, with no draft", async () => {
+    const native = itemFork(SCRIPTS);
+    const h = await opened(store, native);
+    await talk(h, "one", "two");
+    const items = await h.tree.root.transcript();
+    const index = items.findIndex((item) => item.kind === "assistant");
+    const { transfer, draft } = await h.runtime.threads.fork(h.tree.id, {
+      at: { kind: "message", seq: index + 1 },
+    });
+    expect(draft).toBeNull();
+    expect(transfer.sourcePoint).toMatchObject({ ordinal: 1, cut: "inclusive", turnItemId: index });
+  });
+
+  test("S2-15 C5.12 what a point allows is said before anything is made", async () => {
+    const h = await opened(store, noFork(SCRIPTS));
+    await talk(h, "one");
+    expect((await h.runtime.threads.planFork(h.tree.id)).availability).toEqual({
+      native: "no_fork",
+      replay: true,
+    });
+    const able = await opened(store, turnFork(SCRIPTS));
+    await talk(able, "one");
+    expect((await able.runtime.threads.planFork(able.tree.id)).availability).toEqual({
+      native: true,
+      replay: true,
+    });
+  });
+
+  test("S2-2 S2-39 C5.1 a fork of the thread is from its tip, and what is not over stays behind", async () => {
+    const native = turnFork({ "/root": [say("a1"), together(say("half"), gate("rest"), say("whole"))] });
+    const h = await opened(store, native);
+    await talk(h, "one");
+    const work = await h.tree.root.send("two");
+    await native.gates.arrived("rest");
+    const { transfer } = await forkAndSend(h, {}, "three", "other");
+    expect(transfer.sourcePoint.ordinal).toBe(1);
+    native.gates.open("rest");
+    await work.outcome();
+    const tip = await h.runtime.threads.fork(h.tree.id);
+    expect(tip.transfer.sourcePoint.ordinal).toBe(2);
+  });
+
+  test("S2-27 C5.21 the fork's session is fresh: its own tools and policy, whatever the source's has", async () => {
+    const native = turnFork(SCRIPTS);
+    const h = await opened(store, native);
+    await talk(h, "one");
+    const { tree } = await forkAndSend(h, {}, "two");
+    const opens = native.calls("openSession");
+    expect(opens.length).toBeGreaterThan(1);
+    const source = await h.tree.root.runs();
+    const fork = await tree.root.runs();
+    expect(fork.rows[0]!.policyHash).not.toBe(source.rows[0]!.policyHash);
+    expect(fork.rows[0]!.binding).toMatchObject({
+      id: tree.id,
+      contextRevision: 0,
+      inherited: { threadId: h.tree.id, revision: 1 },
+    });
+  });
+
+  test("S2-45 C5.14 an agent over ACP forks its head where it can, and is told where it cannot", async () => {
+    for (const [make, strategy] of [
+      [headFork, "native_fork"],
+      [noFork, "portable_context"],
+    ] as const) {
+      const h = await opened(store, make(SCRIPTS));
+      await talk(h, "one");
+      expect((await forkAndSend(h, {}, "two")).transfer.resolution).toMatchObject({ strategy });
+    }
   });
 
   test("S2-8 S2-9 C16 numbers titles and never stacks them", async () => {

@@ -112,6 +112,13 @@ export class Harness implements AsyncDisposable {
       .run(thread);
   }
 
+  /** Changes rows of the file behind everybody's back. A store in memory has none that could be changed. */
+  edit(sql: string, ...values: readonly (string | number)[]): void {
+    if (this.#folder === null) throw new Error("A store in memory cannot be edited.");
+    using other = openRaw(join(this.#folder, "store.db"));
+    other.database.prepare(sql).run(...values);
+  }
+
   /** As `kill -9`: from now on nothing of the old runtime reaches the store; a new one opens the same tree. */
   async crash(overrides: HarnessOptions["runtime"] = {}): Promise<void> {
     const { id } = this.tree;

@@ -70,6 +70,7 @@ export function turnForkRow({ history = "paginated", revert = true }: TurnForkOp
       sessions: { multipleThreads: true, modelSwitch: true, singleWriter: true },
       context: { ...PLAIN.context, channels: ["system", "developer", "history_items", "synthetic_user"] },
       subagents: { native: true, childIds: true, lifecycle: true },
+      history: { bridge: true, pinnedVersion: "1" },
     },
   };
 }
@@ -117,6 +118,7 @@ export const EXCLUSIVE_FORK: NativeRow = {
     identity: { thread: "strong", turn: "weak", item: "strong", request: "strong" },
     turns: STEERED,
     subagents: { native: true, childIds: true, lifecycle: true },
+    history: { bridge: true, pinnedVersion: "1" },
   },
 };
 

@@ -1,0 +1,138 @@
+/**
+ * The history mirror of a thread (lineage C13): what its runs' own sources tell is collected after they have settled, outside
+ * of any commit, and stored in one small commit a run. Runs are collected in their order, so what is not collected yet is
+ * the end of a thread.
+ *
+ * - H1 A source that fails costs completeness and nothing else: no run, no command fails by it.
+ * - H2 A later reading that finds less changes nothing; one that finds more adds it.
+ */
+import { describeError } from "../protocol/errors.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
+import { isSettled, type RunRecord } from "../protocol/run.ts";
+import {
+  HISTORY_LEVELS,
+  type HistoryEntry,
+  type HistoryLevel,
+  type HistoryState,
+} from "../protocol/thread.ts";
+import type { Transaction } from "../control/transaction.ts";
+import {
+  boundaryEntry,
+  historyEntries,
+  nothingRead,
+  type ReadHistory,
+  sealEntry,
+  transcriptHistory,
+  verifyEntry,
+  worstLevel,
+} from "../lineage/history.ts";
+import { endOfRun } from "../lineage/thread-reader.ts";
+import { readerOf } from "../control/thread-reader.ts";
+import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import { readNative } from "./native-history.ts";
+import type { ThreadPorts } from "./ports.ts";
+import { requireThread } from "./thread-view.ts";
+
+const PAGE = 200;
+
+/** Reads the sources of every settled run again (C13.7). */
+export async function syncHistory(ports: ThreadPorts, id: string): Promise<void> {
+  const agent = await ports.store.read((view) => requireThread(view, id));
+  if (agent.thread === null) return;
+  for (let ordinal = 1; ordinal <= agent.runs; ordinal += 1) await collectAt(ports, agent, ordinal);
+}
+
+/** Collects what was not collected yet. */
+export async function collectHistory(ports: ThreadPorts, id: string): Promise<void> {
+  const { agent, from } = await ports.store.read((view) => {
+    const found = requireThread(view, id);
+    return { agent: found, from: firstUncollected(view, found) };
+  });
+  if (agent.thread === null) return;
+  for (let ordinal = from; ordinal <= agent.runs; ordinal += 1) await collectAt(ports, agent, ordinal);
+}
+
+function firstUncollected(view: StoreView, { threadId, runs }: AgentRecord): number {
+  let ordinal = runs + 1;
+  while (ordinal > 1 && view.runAt(threadId, ordinal - 1)?.history === null) ordinal -= 1;
+  return ordinal;
+}
+
+async function collectAt(ports: ThreadPorts, agent: AgentRecord, ordinal: number): Promise<void> {
+  const run = await ports.store.read((view) => view.runAt(agent.threadId, ordinal));
+  if (run === undefined || !isSettled(run)) return;
+  const read = await readRun(ports, agent, run);
+  if (run.history !== null && !adds(read, run.history)) return;
+  await ports.apply(agent.treeId, (tx) => store(tx, run, read));
+}
+
+/** Whether it is worth a commit: more of it is there than was, or it is there for the first time. */
+function adds(read: ReadHistory, known: HistoryState): boolean {
+  const rank = (level: HistoryLevel): number => HISTORY_LEVELS.indexOf(level);
+  return rank(read.level) < rank(known.level) || read.sources.length > known.entries;
+}
+
+async function readRun(ports: ThreadPorts, agent: AgentRecord, run: RunRecord): Promise<ReadHistory> {
+  const adapter = ports.providers[run.provider];
+  try {
+    if (adapter?.loop === "theirs") return await readNative(ports, agent, run, adapter);
+    if (adapter === undefined) return nothingRead("unsupported");
+    return await ports.store.read((view) => transcriptHistory(itemsOf(view, agent, run)));
+  } catch (error) {
+    const { threadId } = agent;
+    ports.logger.warn(
+      { threadId, runId: run.id, err: error },
+      `history is not here: ${describeError(error)}`,
+    );
+    return nothingRead("final-only");
+  }
+}
+
+function itemsOf(view: StoreView, { threadId }: AgentRecord, run: RunRecord) {
+  const end = endOfRun(readerOf(view, view.agent(threadId)!), run.ordinal);
+  return view.items(threadId, run.firstItem, end - run.firstItem);
+}
+
+function store(tx: Transaction, { id, threadId }: RunRecord, read: ReadHistory): void {
+  const run = tx.store.run(id)!;
+  const agent = tx.agent(threadId);
+  const { lineage: limits, redact } = tx.context;
+  const { level, skipped, cursor } = read;
+  let sequence = agent.thread!.messages;
+  let added = 0;
+  const add = (entry: Parameters<typeof sealEntry>[0]): void => {
+    if (!tx.store.addHistory(sealEntry(entry, sequence + 1))) return;
+    sequence += 1;
+    added += 1;
+  };
+  for (const entry of historyEntries(run, read.sources, { limits, redact })) add(entry);
+  const entries = (run.history?.entries ?? 0) + added;
+  const state: HistoryState = { level, skipped, entries, cursor };
+  add(boundaryEntry(run, { level, entries, skipped }, tx.now));
+  tx.store.putRun({ ...run, history: state });
+  if (sequence > agent.thread!.messages)
+    tx.putAgent(agent, { thread: { ...agent.thread!, messages: sequence } });
+}
+
+/** How much of the thread is here: as much as of the run of which the least is (C13.6). Null for nothing yet. */
+export function historyLevel(view: StoreView, { threadId }: AgentRecord): HistoryLevel | null {
+  const levels = new Set<HistoryLevel>();
+  let page: PageRequest = { limit: PAGE };
+  for (;;) {
+    const { rows, next } = view.runsOf(threadId, page);
+    for (const { history } of rows) if (history !== null) levels.add(history.level);
+    if (next === null) return worstLevel(levels);
+    page = { limit: PAGE, after: next };
+  }
+}
+
+export interface HistoryPage extends Page<HistoryEntry> {
+  /** Of the whole thread; null while nothing of it was collected. */
+  readonly level: HistoryLevel | null;
+}
+
+/** @throws RejectedError `THREAD_CONTEXT_TAMPERED` for an entry that is not what was stored. */
+export function historyPage(view: StoreView, agent: AgentRecord, page: PageRequest): Page<HistoryEntry> {
+  const { rows, next } = view.history(agent.threadId, page);
+  return { rows: rows.map(verifyEntry), next };
+}
