@@ -10,7 +10,7 @@ import type { MailDraft, MailRecord } from "../protocol/mail.ts";
 export function authorKey(draft: MailDraft): string | null {
   const { author, key } = draft;
   if (key === null) return null;
-  if (author.kind === "agent") return `${author.threadId}:${key}`;
+  if (author.kind === "agent" || author.kind === "thread") return `${author.threadId}:${key}`;
   return `${draft.treeId}:${author.kind === "user" ? author.name : "runtime"}:${key}`;
 }
 

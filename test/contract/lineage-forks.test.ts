@@ -52,9 +52,9 @@ describe.each(STORES)("a fork on %s", (store) => {
     const native = turnFork(SCRIPTS);
     const h = await opened(store, native);
     await talk(h, "one", "two");
-    const before = await h.runtime.threads.get(h.tree.id);
     // What its last run has left is mirrored by now.
     await h.clock.settle();
+    const before = await h.runtime.threads.get(h.tree.id);
     const calls = native.calls().length;
     const { agent, transfer, draft } = await h.runtime.threads.fork(h.tree.id);
     expect(native.calls()).toHaveLength(calls);

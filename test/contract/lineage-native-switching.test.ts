@@ -1,6 +1,6 @@
 /** Switching between providers that own their loop: resume, fallback, staleness, channels, and what the user sees before (S3; C4, C10). */
 import { describe, expect, onTestFinished, test } from "vitest";
-import { refuse } from "../../src/providers/scripted/native/faults.ts";
+import { hang, refuse } from "../../src/providers/scripted/native/faults.ts";
 import {
   itemFork,
   mute,
@@ -28,8 +28,8 @@ async function pair(
   store: Store,
   b: ScriptedNativeProvider = itemFork(says("B")),
   lineage: LineageLimitsInput = {},
+  a: ScriptedNativeProvider = turnFork(says("A")),
 ): Promise<Pair> {
-  const a = turnFork(says("A"));
   const h = await harness({ store, others: { a, b }, tree: { provider: "a" }, runtime: { lineage } });
   onTestFinished(() => h[Symbol.asyncDispose]());
   return { h, a, b };
@@ -201,24 +201,26 @@ describe.each(STORES)("a native switch on %s", (store) => {
   });
 
   test.each([
-    ["S3-31 off_provider_runs", { offProviderRuns: 1 }],
-    ["S3-32 handoff_chain", { handoffsHard: 0 }],
-  ] as const)("%s makes a conversation stale: a new one is told everything", async (name, lineage) => {
-    const { h } = await pair(store, undefined, lineage);
-    const signal = name.split(" ")[1];
-    await talk(h, "a", "one");
-    await talk(h, "b", "two");
-    await talk(h, "a", "three");
-    await talk(h, "b", "four", "five");
-    await talk(h, "a", "six");
-    const last = (await transfers(h)).at(-1)!;
-    expect(last.staleness).toContain(signal);
-    expect(last.basePoint).toBeNull();
-    expect((await handoffs(h)).at(-1)).toMatchObject({
-      kind: "portable_context",
-      strategy: "full_thread_summary",
-    });
-  });
+    ["off_provider_runs", { offProviderRuns: 1 }],
+    ["handoff_chain", { handoffsHard: 0 }],
+  ] as const)(
+    "S3-31 S3-32 C10 %s makes a conversation stale: a new one is told everything",
+    async (signal, lineage) => {
+      const { h } = await pair(store, undefined, lineage);
+      await talk(h, "a", "one");
+      await talk(h, "b", "two");
+      await talk(h, "a", "three");
+      await talk(h, "b", "four", "five");
+      await talk(h, "a", "six");
+      const last = (await transfers(h)).at(-1)!;
+      expect(last.staleness).toContain(signal);
+      expect(last.basePoint).toBeNull();
+      expect((await handoffs(h)).at(-1)).toMatchObject({
+        kind: "portable_context",
+        strategy: "full_thread_summary",
+      });
+    },
+  );
 
   test("S3-27 S3-30 C4.7 over a soft limit alone the conversation is resumed and told everything", async () => {
     const { h, a } = await pair(store, undefined, { handoffsSoft: 0 });
@@ -230,6 +232,81 @@ describe.each(STORES)("a native switch on %s", (store) => {
     expect(a.calls("ensureThread")).toHaveLength(1);
     expect(turn(a).preambles[0]!.text).toContain("A answers one");
     expect((await transfers(h)).at(-1)).toMatchObject({ staleness: [], basePoint: null });
+  });
+
+  test("S3-5 S3-33 C10 a change that the provider cannot make in one conversation begins another", async () => {
+    const model = (settings: { readonly model: string | null }) => settings.model;
+    const a = turnFork(says("A"), {
+      selectionChange: (now, next) => (model(now) === model(next) ? "apply_next_turn" : "handoff"),
+    });
+    const { h } = await pair(store, undefined, {}, a);
+    await talk(h, "a", "one");
+    await h.runtime.threads.select(h.tree.id, {
+      provider: "a",
+      model: "other",
+      effort: null,
+      cleanContext: false,
+    });
+    expect((await send(h, "two")).ending).toBe("completed");
+    expect(a.calls("ensureThread")).toHaveLength(2);
+    expect(turn(a).preambles[0]!.text).toContain("A answers one");
+    expect((await transfers(h)).at(-1)!.staleness).toEqual(["incompatible_settings"]);
+  });
+
+  test("S3-6 S3-37 C10 a delta that does not fit is no delta: a new conversation is told what fits", async () => {
+    const { h, a } = await pair(store, undefined, { handoffBytes: 2_000 });
+    await talk(h, "a", "one");
+    await talk(h, "b", "x".repeat(4_000));
+    await talk(h, "a", "three");
+    expect((await transfers(h)).at(-1)).toMatchObject({ staleness: ["delta_too_large"], basePoint: null });
+    expect(a.calls("ensureThread")).toHaveLength(2);
+    const [told] = turn(a).preambles;
+    expect(told!.text).toContain("A answers one");
+    expect(Buffer.byteLength(told!.text)).toBeLessThanOrEqual(2_000);
+    expect((await handoffs(h)).at(-1)!.payload.omittedItemIds.length).toBeGreaterThan(0);
+  });
+
+  test("S3-15 S3-25 C4.5 a conversation that misses a run is never gone on with in silence", async () => {
+    const { h, a } = await pair(store);
+    await talk(h, "a", "one", "two");
+    expect(turn(a).preambles).toEqual([]);
+    await talk(h, "b", "three");
+    await talk(h, "a", "four");
+    expect(turn(a).preambles.map(({ kind }) => kind)).toEqual(["handoff"]);
+    await talk(h, "a", "five");
+    expect(turn(a).preambles).toEqual([]);
+  });
+
+  test("S3-62 S3-63 C5.4 C5.17 a thread of two providers is forked without either, and told at its first run", async () => {
+    const { h, a, b } = await pair(store);
+    await talk(h, "a", "one");
+    await talk(h, "b", "two");
+    const calls = a.calls().length + b.calls().length;
+    const { agent, transfer } = await h.runtime.threads.fork(h.tree.id);
+    expect(a.calls().length + b.calls().length).toBe(calls);
+    expect(transfer).toMatchObject({ status: "pending", sourceProvider: "b", targetProvider: null });
+    const tree = await h.runtime.openTree({ id: agent.threadId });
+    expect((await (await tree.root.send("three", { provider: "a" })).outcome()).ending).toBe("completed");
+    const told = turn(a).preambles[0]!.text;
+    expect(told).toContain("A answers one");
+    expect(told).toContain("B answers two");
+  });
+
+  test("S2-21 S2-22 C5.19 a native fork takes as long as it takes, and nobody asks whether it is ready", async () => {
+    const { h, a } = await pair(store);
+    await talk(h, "a", "one");
+    const { agent } = await h.runtime.threads.fork(h.tree.id);
+    const tree = await h.runtime.openTree({ id: agent.threadId });
+    a.fault("forkThread", hang("fork"));
+    const work = await tree.root.send("two");
+    await a.gates.arrived("fork");
+    const calls = a.calls().length;
+    await h.clock.advance(60_000);
+    expect((await work.record()).state).not.toBe("ended");
+    expect(a.calls()).toHaveLength(calls);
+    a.gates.open("fork");
+    expect((await work.outcome()).ending).toBe("completed");
+    expect(a.calls("forkThread")).toHaveLength(1);
   });
 
   test("S3-36 C10 a clean context that was asked for is a new conversation, once", async () => {

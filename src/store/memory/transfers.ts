@@ -1,7 +1,7 @@
 /** Transfers, handoffs and artifacts in memory. */
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../../protocol/transfer.ts";
 import type { TransferRows } from "../backend.ts";
-import { isPending, requireTransferType } from "../transfer-rules.ts";
+import { isPending, requireTransfer } from "../transfer-rules.ts";
 import type { Journal } from "./journal.ts";
 import { type Freeze, Table } from "./table.ts";
 
@@ -25,7 +25,7 @@ export function transferRows(journal: Journal, freeze: Freeze): TransferRows {
     handoffsOf: (id, page) => handoffsOf.page(id, page, "oldest first"),
     artifact: (id) => artifacts.get(id),
     putTransfer(record) {
-      requireTransferType(record);
+      requireTransfer(record);
       transfers.put(record);
     },
     putHandoff: (record) => void handoffs.put(record),

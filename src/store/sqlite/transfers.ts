@@ -1,7 +1,7 @@
 /** Transfers, handoffs and artifacts. */
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../../protocol/transfer.ts";
 import type { TransferRows } from "../backend.ts";
-import { isPending, requireTransferType } from "../transfer-rules.ts";
+import { isPending, requireTransfer } from "../transfer-rules.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
 import type { Threads } from "./threads.ts";
@@ -52,7 +52,7 @@ export function transferRows(connection: Connection, threads: Threads): Transfer
     handoffsOf: (id, page) => handoffsOf(page, threads.find(id)),
     artifact: (id) => artifacts.get(id),
     putTransfer(record) {
-      requireTransferType(record);
+      requireTransfer(record);
       transfers.put(record);
     },
     putHandoff: (record) => handoffs.put(record),

@@ -35,6 +35,8 @@ export interface ScriptedNativeOptions {
   readonly instanceId?: string;
   readonly models?: Readonly<Record<string, ModelInfo>>;
   readonly defaultModel?: string;
+  /** What a change of settings takes; by its capabilities unless given. */
+  readonly selectionChange?: NativeAdapter["classifySelectionChange"];
 }
 
 /** A scripted provider that owns its loop, and what a test asks and tells it. */
@@ -140,6 +142,7 @@ function scriptedNative(
     models: () => models,
     capabilities: async () => row.capabilities,
     classifySelectionChange(current, next) {
+      if (options.selectionChange !== undefined) return options.selectionChange(current, next);
       if (next.model === current.model) return "apply_next_turn";
       return row.capabilities.sessions.modelSwitch ? "apply_next_turn" : "restart_session";
     },
