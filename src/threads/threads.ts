@@ -2,17 +2,10 @@
  * The commands on threads (lineage C3), for a runtime that owns the trees they concern. Whatever needs a tree opens it, as
  * `openTree` would, and keeps it.
  */
-import { CoppiceError, RejectedError } from "../protocol/errors.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
-import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
-import type { Pin, PinSection, SnapshotRecord } from "../protocol/snapshot.ts";
-import {
-  type ExecutionRef,
-  type ForkDraft,
-  type ForkPolicyInput,
-  forkPolicySchema,
-  type ProviderSelection,
-} from "../protocol/thread.ts";
+import type { Pin, PinSection } from "../protocol/snapshot.ts";
+import { type ForkPolicyInput, forkPolicySchema, type ProviderSelection } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
@@ -20,9 +13,8 @@ import { sha256 } from "../platform/digest.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { once, receiptKey } from "../control/idempotency.ts";
 import type { OnBusy } from "../control/messages.ts";
-import { snapshotAt } from "../control/thread-context.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
-import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import type { StoreView } from "../store/port.ts";
 import { type CreateOptions, createThread } from "./create.ts";
 import {
   type CapabilitiesOf,
@@ -34,24 +26,14 @@ import {
   writeFork,
 } from "./fork.ts";
 import { previewStart, type StartPreview } from "./preview.ts";
-import { editHandoff, regenerateHandoff, requireHandoff } from "./handoffs.ts";
+import { editHandoff, regenerateHandoff } from "./handoffs.ts";
 import { inject, unknownTransfer } from "./inject.ts";
 import { mergeBack } from "./merge-back.ts";
 import { rollBack, type RollbackOptions, type RolledBack } from "./rollback.ts";
 import { undoRollback } from "./rollback-undo.ts";
-import type { ThreadPorts } from "./ports.ts";
-import { collectHistory, historyLevel, type HistoryPage, historyPage, syncHistory } from "./history.ts";
-import { reconcileThread } from "./reconcile.ts";
-import { type ShownThread, shownThread } from "./show.ts";
-import { type ThreadTranscript, transcriptOf } from "./transcript.ts";
-import {
-  documentOf,
-  executionsOf,
-  requireThread,
-  summaryOf,
-  type ThreadDocument,
-  type ThreadSummary,
-} from "./thread-view.ts";
+import { capabilitiesOf, type ThreadPorts } from "./ports.ts";
+import { ThreadReads } from "./thread-reads.ts";
+import { requireThread, type ThreadDocument } from "./thread-view.ts";
 import { archive, continueThread, pin, rename, requireOpenThread, select } from "./verbs.ts";
 
 export interface ContinueOptions {
@@ -72,31 +54,14 @@ export interface ForkOptions {
   readonly title?: string;
 }
 
-export interface ThreadFilter {
-  readonly workspace?: string;
-  /** Default: open ones. */
-  readonly state?: ThreadSummary["status"] | "any";
-}
-
 const USER = { kind: "user", name: "library" } as const;
 
-export class Threads {
+export class Threads extends ThreadReads {
   readonly #ports: ThreadPorts;
 
   constructor(ports: ThreadPorts) {
+    super(ports);
     this.#ports = ports;
-  }
-
-  /** Threads of users, newest first; subagents stand in the tree of theirs. */
-  list(filter: ThreadFilter, page: PageRequest): Promise<Page<ThreadSummary>> {
-    const { state = "open", workspace } = filter;
-    return this.#ports.store.read((view) => {
-      const { rows, next } = view.threads(
-        { ...(state === "any" ? {} : { state }), ...(workspace === undefined ? {} : { workspace }) },
-        page,
-      );
-      return { rows: rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead)), next };
-    });
   }
 
   /**
@@ -105,102 +70,6 @@ export class Threads {
    */
   async create(options: CreateOptions = {}): Promise<ThreadDocument> {
     return this.get(await createThread(this.#ports, options));
-  }
-
-  /** Settles what nobody will settle any more (C14). */
-  async reconcile(id: string): Promise<ThreadDocument> {
-    await reconcileThread(this.#ports, id);
-    return this.get(id);
-  }
-
-  /** Reconciled first, then all there is to see of it (C14.6). */
-  async show(id: string, executions: PageRequest = { limit: 100 }): Promise<ShownThread> {
-    await reconcileThread(this.#ports, id);
-    return this.#ports.store.read((view) => shownThread(view, id, executions, this.#ports.provenDead));
-  }
-
-  /** Reads the history of all its settled runs again, from their providers (C13.7). @throws RejectedError `NOT_OWNER`. */
-  async sync(id: string): Promise<ThreadDocument> {
-    await syncHistory(this.#ports, id);
-    return this.get(id);
-  }
-
-  /**
-   * What happened, as its providers tell it, oldest first; what was not collected yet is collected, unless another process
-   * owns the thread. It is no context of any run (C13.11).
-   * @throws RejectedError `THREAD_CONTEXT_TAMPERED`.
-   */
-  async history(id: string, page: PageRequest): Promise<HistoryPage> {
-    await this.mirror(id);
-    return this.#ports.store.read((view) => {
-      const agent = requireThread(view, id);
-      return { ...historyPage(view, agent, page), level: historyLevel(view, agent) };
-    });
-  }
-
-  /** Collects the history of runs of which none was collected yet; for another process's thread it does nothing. */
-  async mirror(id: string): Promise<void> {
-    try {
-      await collectHistory(this.#ports, id);
-    } catch (error) {
-      if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") throw error;
-    }
-  }
-
-  /**
-   * The conversation with that of its ancestors up to where each was forked, newest page first: pass the `before` of a page
-   * for what lies before it (C15).
-   * @throws RejectedError `LINEAGE_CYCLE`, `INVALID_ARGUMENT` for a place that is not in it.
-   */
-  transcript(
-    id: string,
-    page: { readonly before?: string; readonly limit: number },
-  ): Promise<ThreadTranscript> {
-    const { store, lineage } = this.#ports;
-    return store.read((view) =>
-      transcriptOf(view, requireThread(view, id), page, lineage.ancestorDepthMaximum),
-    );
-  }
-
-  /** @throws RejectedError `THREAD_NOT_FOUND`. */
-  get(id: string): Promise<ThreadDocument> {
-    const { store, provenDead } = this.#ports;
-    return store.read((view) => documentOf(view, requireThread(view, id), provenDead));
-  }
-
-  executions(id: string, page: PageRequest): Promise<Page<ExecutionRef>> {
-    return this.#ports.store.read((view) => executionsOf(view, requireThread(view, id).threadId, page));
-  }
-
-  /** The newest snapshot, verified; null at revision 0 (S1-62). @throws RejectedError `THREAD_CONTEXT_TAMPERED`. */
-  context(id: string): Promise<SnapshotRecord | null> {
-    return this.#ports.store.read((view) => {
-      const { threadId, thread } = requireThread(view, id);
-      const current = thread?.currentContext ?? null;
-      return current === null ? null : snapshotAt(view, { ...current, threadId });
-    });
-  }
-
-  /** The text that a fork or a message that could not be sent has left for the user; null when there is none. */
-  draft(id: string): Promise<ForkDraft | null> {
-    return this.#ports.store.read((view) => {
-      const draft = view.draft(requireThread(view, id).threadId);
-      return draft === undefined || draft.clearedAt !== null ? null : draft;
-    });
-  }
-
-  /** Why context went from here or came to here, oldest first. */
-  transfers(id: string, page: PageRequest): Promise<Page<TransferRecord>> {
-    return this.#ports.store.read((view) => view.transfersOf(requireThread(view, id).threadId, page));
-  }
-
-  handoffs(id: string, page: PageRequest): Promise<Page<HandoffRecord>> {
-    return this.#ports.store.read((view) => view.handoffsOf(requireThread(view, id).threadId, page));
-  }
-
-  /** @throws RejectedError `TRANSFER_SOURCE_UNRESOLVABLE` for an unknown one. */
-  handoff(id: string): Promise<HandoffRecord> {
-    return this.#ports.store.read((view) => requireHandoff(view, id));
   }
 
   /** The user's own text in place of a handoff that is ready and was not delivered (C3.11). */
@@ -280,7 +149,7 @@ export class Threads {
   /** What a fork would be, without making it (C5.12). */
   async planFork(id: string, options: ForkOptions = {}): Promise<ForkPlan> {
     const request = forkRequest(id, options);
-    const capabilities = await this.#capabilities();
+    const capabilities = await capabilitiesOf(this.#ports.providers);
     const { lineage } = this.#ports;
     return this.#ports.store.read((view) => planFork(view, request, capabilities, lineage));
   }
@@ -291,7 +160,7 @@ export class Threads {
    */
   async fork(id: string, options: ForkOptions = {}): Promise<Forked> {
     const request = forkRequest(id, options);
-    const capabilities = await this.#capabilities();
+    const capabilities = await capabilitiesOf(this.#ports.providers);
     const { store, lineage } = this.#ports;
     const { requestId } = request.policy;
     const receipt = { key: `fork:${requestId}`, argumentsDigest: sha256(canonicalJson(request)) };
@@ -399,14 +268,6 @@ export class Threads {
     const agent = await this.#ports.store.read((view) => requireThread(view, id));
     requireOpenThread(agent);
     return agent;
-  }
-
-  /** Of every adapter, asked before a plan, for a plan asks nobody. */
-  async #capabilities(): Promise<CapabilitiesOf> {
-    const known = new Map<string, ThreadCapabilities>();
-    for (const [name, adapter] of Object.entries(this.#ports.providers))
-      known.set(name, adapter.loop === "ours" ? adapter.threads : await adapter.capabilities());
-    return (provider) => known.get(provider) ?? null;
   }
 }
 

@@ -1,6 +1,6 @@
 /** The history mirror: what is kept of what happened, how much of it is here, and that nothing depends on it (lineage C13). */
 import { describe, expect, test } from "vitest";
-import { changeFile, ownTool } from "../../src/providers/scripted/native/words.ts";
+import { ownTool } from "../../src/providers/scripted/native/words.ts";
 import { refuse } from "../../src/providers/scripted/native/faults.ts";
 import { itemFork, turnFork } from "../../src/providers/scripted/native/provider.ts";
 import { call, repeat, say, think, together } from "../../src/providers/scripted/script.ts";
