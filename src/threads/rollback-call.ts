@@ -27,6 +27,7 @@ export class NativeRollback {
   readonly #agent: ThreadAgent;
   readonly #step: NativeStep;
   #before: ProviderThreadRecord | null = null;
+  #calling = false;
 
   constructor(tree: Tree, agent: ThreadAgent, step: NativeStep) {
     this.#tree = tree;
@@ -47,9 +48,10 @@ export class NativeRollback {
       return { kind: "agreed", thread: await this.#call(record) };
     } catch (error) {
       if (!demanded) return { kind: "refused", error };
-      if (!(error instanceof RejectedError)) throw error;
-      await this.#tree.transact((tx) => this.answered(tx));
-      throw refused(record, error);
+      const answered = error instanceof RejectedError;
+      // What nobody was asked for has not happened.
+      if (answered || !this.#calling) await this.#tree.transact((tx) => this.answered(tx));
+      throw answered ? refused(record, error) : error;
     }
   }
 
@@ -66,7 +68,9 @@ export class NativeRollback {
       const ref = record.nativeThreadRef!;
       // One that was opened for this has to have the conversation first.
       if (loaded?.thread?.id !== record.id) await session.resumeThread(ref);
-      return await nativeCall(session, "rollbackThread")({ thread: ref, boundary, turns: record.turns });
+      const call = nativeCall(session, "rollbackThread");
+      this.#calling = true;
+      return await call({ thread: ref, boundary, turns: record.turns });
     } finally {
       if (loaded === null) await this.#close(session);
     }

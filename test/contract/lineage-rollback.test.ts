@@ -65,8 +65,8 @@ async function state(h: Harness) {
 
 /** That every promise about a tree holds, as it stands and since it was last looked at. */
 function promises(h: Harness): () => Promise<void> {
-  const { check } = invariants(h.tree.id);
-  return async () => expect(await h.store.read(check)).toEqual([]);
+  const checker = invariants(h.tree.id);
+  return async () => expect(await h.store.read((view) => checker.check(view))).toEqual([]);
 }
 
 describe.each(STORES)("a rollback on %s", (store) => {
@@ -450,7 +450,7 @@ describe.each(STORES)("a crash in a rollback on %s", (store) => {
       let writes = 0;
       h.onWrite = (write, what): Fault | null =>
         what === "commit" && write > base && (writes += 1) === 1 ? { kind } : null;
-      await expect(h.runtime.threads.rollBack(h.tree.id, ordinal(1))).rejects.toThrow();
+      await expect(h.runtime.threads.rollBack(h.tree.id, ordinal(1))).rejects.toThrow("Crashed");
       h.onWrite = () => null;
       await h.crash();
       if (kind === "crash_before") {

@@ -1,0 +1,217 @@
+/** Rollbacks of providers that own their loop (C9.5, C9.6, C9.10): asked through the guard, and never trusted in silence. */
+import { describe, expect, test } from "vitest";
+import { RejectedError, TransientError } from "../../src/protocol/errors.ts";
+import { crashAfter, refuse } from "../../src/providers/scripted/native/faults.ts";
+import {
+  exclusiveFork,
+  itemFork,
+  noFork,
+  type ScriptedNativeProvider,
+  turnFork,
+} from "../../src/providers/scripted/native/provider.ts";
+import { repeat, say } from "../../src/providers/scripted/script.ts";
+import type { Fault } from "../../src/testing/faulty-store.ts";
+import type { RollbackOptions } from "../../src/threads/rollback.ts";
+import { harness, type Harness, STORES } from "../support/harness.ts";
+import { Look } from "../support/look.ts";
+
+const SCRIPT = { "/root": [repeat(say((context) => `took ${context.inputs.at(-1)}`))] };
+const KINDS = { turnFork, itemFork, exclusiveFork };
+
+const open = (store: (typeof STORES)[number], native: ScriptedNativeProvider): Promise<Harness> =>
+  harness({ store, others: { native }, tree: { provider: "native" } });
+
+async function runs(h: Harness, from: number, to: number): Promise<void> {
+  for (let n = from; n <= to; n += 1) expect(await h.ask(`q${n};`)).toMatchObject({ ending: "completed" });
+  // What is done after a run is done.
+  await h.clock.settle();
+}
+
+/** As when the whole machine goes down: the provider's processes too. */
+async function crash(h: Harness, native: ScriptedNativeProvider): Promise<void> {
+  await h.crash();
+  native.kill();
+}
+
+const back = (h: Harness, to: number, native: RollbackOptions["native"] = "allowed") =>
+  h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: to }, native });
+
+/** What the newest conversation of the provider holds, as one text. */
+const held = ({ conversations }: ScriptedNativeProvider): string =>
+  JSON.stringify(
+    conversations
+      .all()
+      .at(-1)!
+      .items.map(({ message }) => message),
+  );
+
+const behind = (h: Harness) => h.store.read((view) => view.providerThreadsOf(h.tree.id));
+const statuses = async (h: Harness) => (await new Look(h).runs("/root")).map(({ status }) => status);
+
+describe.each(STORES)("a native rollback on %s", (store) => {
+  test.each(Object.entries(KINDS))(
+    "S3-60 S2-40 C9.1 C9.5 %s takes the later part back itself, and the next run goes on with the rest",
+    async (_name, make) => {
+      const native = make(SCRIPT);
+      await using h = await open(store, native);
+      await runs(h, 1, 3);
+      const message = (await h.tree.root.transcript()).find(
+        (item) => item.kind === "user" && item.text === "q2;",
+      )!;
+      const rolled = await h.runtime.threads.rollBack(h.tree.id, {
+        to: { kind: "before_message", seq: message.index + 1 },
+        native: "demanded",
+      });
+      expect(rolled).toMatchObject({
+        target: 1,
+        native: "rolled_back",
+        draft: { text: "q2;" },
+        refusal: null,
+      });
+      expect(native.calls("rollbackThread")).toHaveLength(1);
+      expect(held(native)).toContain("q1;");
+      expect(held(native)).not.toContain("q2;");
+      const [record] = await behind(h);
+      expect(record).toMatchObject({ nativeRunOrdinals: [[1, 1]], continuity: "ok", status: "idle" });
+      expect(record!.turns.map(({ ordinal }) => ordinal)).toEqual([1]);
+      await runs(h, 4, 4);
+      expect(native.conversations.all()).toHaveLength(1);
+      expect(held(native)).toContain("q4;");
+      expect(await new Look(h).transfers("provider_handoff")).toEqual([]);
+    },
+  );
+
+  test("S0-54 legacy history is rolled back by the right number of turns", async () => {
+    const native = turnFork(SCRIPT, { history: "legacy" });
+    await using h = await open(store, native);
+    await runs(h, 1, 4);
+    await back(h, 1);
+    expect(native.wire().filter(({ method }) => method === "thread/rollback")).toMatchObject([
+      { params: { numTurns: 3 } },
+    ]);
+    expect(held(native)).not.toContain("q2;");
+  });
+
+  test("S0-55 paginated history is probed first, and reverted or refused, never rolled back by count", async () => {
+    for (const revert of [true, false]) {
+      const native = turnFork(SCRIPT, { history: "paginated", revert });
+      await using h = await open(store, native);
+      await runs(h, 1, 3);
+      const sent = native.wire().length;
+      const asked = back(h, 1, "demanded");
+      if (revert) await asked;
+      else await expect(asked).rejects.toMatchObject({ code: "ROLLBACK_NATIVE_UNSUPPORTED" });
+      const methods = native
+        .wire()
+        .slice(sent)
+        .map(({ method }) => method);
+      expect(methods).toEqual(revert ? ["thread/read", "thread/revert"] : ["thread/read"]);
+    }
+  });
+
+  test("S0-56 X-13 C9.10 a demanded rollback that is refused is shown, and nothing is marked", async () => {
+    const native = turnFork(SCRIPT, { history: "paginated", revert: false });
+    await using h = await open(store, native);
+    await runs(h, 1, 3);
+    const agent = await h.tree.root.record();
+    const records = await behind(h);
+    await expect(back(h, 1, "demanded")).rejects.toMatchObject({ code: "ROLLBACK_NATIVE_UNSUPPORTED" });
+    native.fault("rollbackThread", refuse(new RejectedError("PROVIDER_REFUSED", "no.", {})));
+    await expect(back(h, 1, "demanded")).rejects.toMatchObject({ code: "ROLLBACK_NATIVE_UNSUPPORTED" });
+    expect(await h.tree.root.record()).toEqual(agent);
+    expect(await behind(h)).toEqual(records);
+    expect(await statuses(h)).toEqual(["completed", "completed", "completed"]);
+    await runs(h, 4, 4);
+    expect(native.conversations.all()).toHaveLength(1);
+  });
+
+  test.each([
+    ["cannot", noFork(SCRIPT), null],
+    ["refuses", turnFork(SCRIPT, { history: "paginated", revert: false }), "cannot be rolled back"],
+  ] as const)(
+    "S3-61 C9.6 where it %s, work goes on in a new conversation with what is left",
+    async (_what, native, why) => {
+      await using h = await open(store, native);
+      const first = native.conversations.all().length;
+      await runs(h, 1, 3);
+      const rolled = await back(h, 1);
+      expect(rolled.native).toBe("given_up");
+      if (why !== null) expect(rolled.refusal).toContain(why);
+      expect((await behind(h))[0]).toMatchObject({ continuity: "divergent" });
+      await runs(h, 4, 4);
+      expect(native.conversations.all()).toHaveLength(first + 2);
+      expect(held(native)).toContain("q1;");
+      for (const n of [2, 3]) expect(held(native)).not.toContain(`q${n};`);
+      const [handoff] = (await h.runtime.threads.handoffs(h.tree.id, { limit: 5 })).rows;
+      expect(handoff).toMatchObject({ strategy: "full_thread_summary", coveredRuns: [[1, 1]] });
+    },
+  );
+
+  test("C9.6 a conversation whose provider was gone in the middle is not resumed, whatever became of it", async () => {
+    const native = turnFork(SCRIPT);
+    await using h = await open(store, native);
+    await runs(h, 1, 3);
+    native.fault("rollbackThread", crashAfter());
+    await expect(back(h, 1, "demanded")).rejects.toBeInstanceOf(TransientError);
+    expect(await statuses(h)).toEqual(["completed", "completed", "completed"]);
+    await runs(h, 4, 4);
+    expect(native.conversations.all()).toHaveLength(2);
+    for (const n of [1, 2, 3, 4]) expect(held(native)).toContain(`q${n};`);
+  });
+
+  test("C9.5 an unloaded thread is rolled back by a session of its own, and loaded with what is left", async () => {
+    const native = turnFork(SCRIPT);
+    await using h = await open(store, native);
+    await runs(h, 1, 3);
+    await crash(h, native);
+    expect((await back(h, 1)).native).toBe("rolled_back");
+    await runs(h, 4, 4);
+    expect(held(native)).not.toContain("q2;");
+    expect(held(native)).toContain("q4;");
+  });
+
+  test("the undo leaves it as it is, and the next run is told what it misses", async () => {
+    const native = turnFork(SCRIPT);
+    await using h = await open(store, native);
+    await runs(h, 1, 3);
+    await back(h, 1);
+    await h.runtime.threads.undoRollback(h.tree.id);
+    expect(await statuses(h)).toEqual(["completed", "completed", "completed"]);
+    await runs(h, 4, 4);
+    expect(native.conversations.all()).toHaveLength(1);
+    const [handoff] = (await h.runtime.threads.handoffs(h.tree.id, { limit: 5 })).rows;
+    expect(handoff).toMatchObject({ strategy: "delta_since_target_last_seen", coveredRuns: [[2, 3]] });
+    for (const n of [1, 2, 3, 4]) expect(held(native)).toContain(`q${n};`);
+  });
+
+  test.each(["crash_before", "crash_after"] as const)(
+    "C9.10 %s any of its commits leaves either state whole",
+    async (kind) => {
+      for (let at = 1; at <= 2; at += 1) {
+        const native = turnFork(SCRIPT);
+        await using h = await open(store, native);
+        await runs(h, 1, 3);
+        const base = h.faulty.writes;
+        let commits = 0;
+        h.onWrite = (write, what): Fault | null =>
+          what === "commit" && write > base && (commits += 1) === at ? { kind } : null;
+        await expect(back(h, 1)).rejects.toThrow("Crashed");
+        h.onWrite = () => null;
+        await crash(h, native);
+        const done = at === 2 && kind === "crash_after";
+        const after = done
+          ? ["completed", "rolled_back", "rolled_back"]
+          : ["completed", "completed", "completed"];
+        expect(await statuses(h)).toEqual(after);
+        // Whatever the provider has done: the next run knows what stays, once, and nothing else.
+        await runs(h, 4, 4);
+        const told = held(native);
+        for (const n of [1, 4]) expect(told).toContain(`q${n};`);
+        for (const n of [2, 3]) expect(told.includes(`q${n};`)).toBe(!done);
+        const [first] = await behind(h);
+        const sure = done || (at === 1 && kind === "crash_before");
+        expect(first!.status === "error").toBe(!sure);
+      }
+    },
+  );
+});
