@@ -55,6 +55,7 @@ export function observeChild(tx: Transaction, run: RunRecord, event: NativeChild
     ...(known ?? newProviderThread(run, parent ?? OF_NOBODY, tx.id("pth"), tx.now)),
     ownerNodeId: node,
     nativeThreadRef: event.child,
+    nativeRunOrdinals: [[run.ordinal, run.ordinal]],
     status: ended ? "idle" : "active",
     updatedAt: tx.now,
   });

@@ -4,7 +4,7 @@ import type { ProviderThreadId } from "../protocol/ids.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
-import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { ForkFacts, StartFacts, StartTarget } from "../lineage/start-plan.ts";
 import { endOfRun } from "../lineage/thread-reader.ts";
 import { candidateOf } from "../lineage/start-candidates.ts";
@@ -73,6 +73,21 @@ function deliveredInto(view: StoreView, { handoffIds }: ProviderThreadRecord): r
   return handoffIds.flatMap((id) => view.handoff(id) ?? []);
 }
 
+/** The conversation that a point names, such as a subagent's; else the one that its run went through. */
+export function conversationAt(
+  view: StoreView,
+  { threadId, providerThreadRef }: ContextSourcePoint,
+  ofRun: ProviderThreadId | null,
+): ProviderThreadRecord | undefined {
+  const named =
+    providerThreadRef === null
+      ? undefined
+      : view
+          .providerThreadsOf(threadId)
+          .find(({ nativeThreadRef }) => nativeThreadRef?.nativeId === providerThreadRef.nativeId);
+  return named ?? (ofRun === null ? undefined : view.providerThread(ofRun));
+}
+
 /** What lies at the point of a fork; null when its source is gone. */
 function forkFacts(look: Look, transfer: TransferRecord, memory: StartMemory): ForkFacts | null {
   const { sourcePoint: point, sourceThreadId } = transfer;
@@ -81,8 +96,7 @@ function forkFacts(look: Look, transfer: TransferRecord, memory: StartMemory): F
   if (thread === undefined) return null;
   // A named message may stand at the very end of a run, which providers can name where they cannot name items.
   const wholeRun = point.items === endOfRun(readerOf(look.store, thread), point.ordinal);
-  const id = run?.providerThreadId ?? null;
-  const source = id === null ? undefined : look.store.providerThread(id);
+  const source = conversationAt(look.store, point, run?.providerThreadId ?? null);
   return {
     point: {
       source:

@@ -6,13 +6,14 @@
  * - F2 The source is only read. Its snapshot at the point is named by its digest (C5.5).
  */
 import { ROOT_PATH } from "../protocol/agent-path.ts";
-import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
+import type { AgentRecord, Payer, TreeRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { EventId, ThreadId, TransferId } from "../protocol/ids.ts";
 import { type LineageLimits, TITLE_CHARACTERS } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ForkDraft, ForkOrigin, ForkPolicy, ThreadFacts } from "../protocol/thread.ts";
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
+import { conversationAt } from "../control/start-facts.ts";
 import { newAgent } from "../control/new-agent.ts";
 import { ancestorsOf } from "../lineage/chain.ts";
 import {
@@ -99,8 +100,8 @@ function availabilityAt(
   capabilities: CapabilitiesOf,
   limits: LineageLimits,
 ): ForkAvailability {
-  const id = view.runAt(source.threadId, point.ordinal)?.providerThreadId ?? null;
-  const behind = id === null ? undefined : view.providerThread(id);
+  const ofRun = view.runAt(source.threadId, point.ordinal)?.providerThreadId ?? null;
+  const behind = conversationAt(view, point, ofRun);
   const able = behind === undefined ? null : capabilities(behind.provider);
   const facts: ForkPointFacts = {
     source:
@@ -177,6 +178,8 @@ export interface NewFork {
   readonly transferId: TransferId;
   readonly eventId: EventId;
   readonly tokenDigest: string;
+  /** The agent that makes it. */
+  readonly billedTo?: Payer;
 }
 
 export interface Forked {
@@ -203,6 +206,7 @@ export function writeFork(tx: StoreTx, plan: ForkPlan, request: ForkRequest, ids
     recentRuns: [],
     exhausted: [],
     inbox: 0,
+    ...(ids.billedTo === undefined ? {} : { billedTo: ids.billedTo }),
   });
   const agent = newAgent({
     threadId,

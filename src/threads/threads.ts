@@ -6,7 +6,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
 import { type ForkPolicyInput, forkPolicySchema, type ProviderSelection } from "../protocol/thread.ts";
-import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
@@ -45,6 +45,13 @@ export interface ContinueOptions {
   /** The revision that this was planned on. */
   readonly expectedRevision?: number;
   readonly key?: string;
+}
+
+export interface ThreadReference {
+  readonly point: ContextSourcePoint;
+  readonly title: string | null;
+  /** For the first message of another thread. */
+  readonly text: string;
 }
 
 export interface ForkOptions {
@@ -155,19 +162,46 @@ export class Threads extends ThreadReads {
   }
 
   /**
-   * A new idle thread that begins where another one stood (C5). `new_session` makes none: it is for who creates one.
+   * A point of a thread as something to be pointed at, for whoever creates an ordinary thread (C5.16): context that can be
+   * left out, and nothing is made.
+   * @throws RejectedError of the codes of C5.
+   */
+  async reference(id: string, at: ForkPointName = { kind: "latest_stable" }): Promise<ThreadReference> {
+    const { source, fork } = await this.planFork(id, { at });
+    const { title } = source.thread;
+    const named = title === null ? source.threadId : `${source.threadId}, "${title}"`;
+    const until = fork.carries ? `up to run ${fork.point.ordinal}` : "which holds nothing before this point";
+    return {
+      point: fork.point,
+      title,
+      text: `An earlier conversation may be of use: thread ${named}, ${until}. Read it with \`read_thread\`.`,
+    };
+  }
+
+  /**
+   * A new idle thread that begins where another one stood (C5). `new_session` makes none: see `reference`.
    * @throws RejectedError `THREAD_NOT_FOUND`, `SOURCE_POINT_…`, `FORK_…`, `LINEAGE_…`.
    */
   async fork(id: string, options: ForkOptions = {}): Promise<Forked> {
     const request = forkRequest(id, options);
     const capabilities = await capabilitiesOf(this.#ports.providers);
     const { store, lineage } = this.#ports;
-    const { requestId } = request.policy;
+    const { requestId, strategy } = request.policy;
+    if (strategy === "new_session") {
+      throw new RejectedError(
+        "INVALID_ARGUMENT",
+        "a new session is no fork: create a thread, with the source's reference as its context where that is wanted.",
+        { argument: "strategy", value: strategy },
+      );
+    }
     const receipt = { key: `fork:${requestId}`, argumentsDigest: sha256(canonicalJson(request)) };
     const before = (view: StoreView): ThreadId | null => {
-      const { source } = planFork(view, request, capabilities, lineage);
+      const source = requireThread(view, request.source);
       const known = requestId === null ? undefined : view.receipt(source.treeId, receipt.key);
-      if (known === undefined) return null;
+      if (known === undefined) {
+        planFork(view, request, capabilities, lineage);
+        return null;
+      }
       if (known.argumentsDigest === receipt.argumentsDigest) return known.answer as ThreadId;
       throw new RejectedError(
         "COMMAND_ID_CONFLICT",

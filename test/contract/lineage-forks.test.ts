@@ -9,7 +9,9 @@ import {
   type ScriptedNativeProvider,
   turnFork,
 } from "../../src/providers/scripted/native/provider.ts";
-import { gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
+import { createNativeConversations } from "../../src/providers/scripted/native/conversations.ts";
+import { nativeChild } from "../../src/providers/scripted/native/words.ts";
+import { ask, gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import { RejectedError } from "../../src/protocol/errors.ts";
 import type { ForkOptions } from "../../src/threads/threads.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -335,6 +337,51 @@ describe.each(STORES)("a fork on %s", (store) => {
       contextRevision: 0,
       inherited: { threadId: h.tree.id, revision: 1 },
     });
+  });
+
+  test("S2-17 C5.16 a new session is ordinary creation: the source is pointed at, and nothing is made", async () => {
+    const h = await opened(store, turnFork(SCRIPTS));
+    await talk(h, "one");
+    const trees = await h.store.read((view) => view.trees({ limit: 10 }).rows.length);
+    const reference = await h.runtime.threads.reference(h.tree.id);
+    expect(reference).toMatchObject({ title: "Work", point: { threadId: h.tree.id, ordinal: 1 } });
+    expect(reference.text).toContain(h.tree.id);
+    await expect(
+      h.runtime.threads.fork(h.tree.id, { policy: { strategy: "new_session" } }),
+    ).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+    expect(await h.store.read((view) => view.trees({ limit: 10 }).rows.length)).toBe(trees);
+  });
+
+  test("S2-51 C2.10 a question of before a restart can be read, and not be answered; its run is not stuck", async () => {
+    const conversations = createNativeConversations();
+    const native = turnFork({ "/root": [ask("red or blue?"), say("after")] }, { conversations });
+    const h = await opened(store, native);
+    const work = await h.tree.root.send("paint it");
+    let requests = await h.tree.requests();
+    for (let step = 0; step < 1_000 && requests.length === 0; step += 1) {
+      await h.clock.advance(10);
+      requests = await h.tree.requests();
+    }
+    native.kill();
+    await h.crash();
+    const { id } = requests[0]!;
+    const stored = await h.store.read((view) => view.request(id));
+    expect(stored).toMatchObject({ text: "red or blue?", status: "cancelled" });
+    await expect(h.tree.answer(id, "blue")).rejects.toMatchObject({ code: "REQUEST_NOT_RESUMABLE" });
+    expect(await h.store.read((view) => view.work(work.id))).toMatchObject({ state: "ended" });
+  });
+
+  test("S3-67 C5.1 C5.18 a conversation of the provider's own subagent is a source where the provider can fork it", async () => {
+    const native = turnFork({ "/root": [nativeChild("look", "found"), say("done"), repeat(say("more"))] });
+    const h = await opened(store, native);
+    await talk(h, "one");
+    const child = (await h.store.read((view) => view.providerThreadsOf(h.tree.id))).find(
+      ({ ownerNodeId }) => ownerNodeId !== null,
+    )!;
+    const at = { kind: "provider_thread", providerThreadId: child.id } as const;
+    const { outcome, transfer } = await forkAndSend(h, { at }, "two");
+    expect(outcome.ending).toBe("completed");
+    expect(transfer.status).toBe("consumed");
   });
 
   test("S2-45 C5.14 an agent over ACP forks its head where it can, and is told where it cannot", async () => {
