@@ -13,7 +13,6 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "A session; session-level fork from any entry point: branch from the current tip, same result everywhere.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-3",
@@ -30,13 +29,11 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-5",
     behaviour: "Fork with ancestors; child transcript read: ancestors inline and read-only.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-6",
     behaviour: "Long parent; scroll up: parent pages load by themselves.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-7",
@@ -85,7 +82,6 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "Agent + point support native; availability: native offered; not offered when either lacks support.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-16",
@@ -97,7 +93,6 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "New-session chosen; flow: ordinary creation with the conversation as removable source; no child created yet.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-18",
@@ -118,13 +113,11 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-21",
     behaviour: "Native fork takes an hour; wait: still in progress; no timeout of ours fires.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-22",
     behaviour: "Native fork pending; adapter log: no readiness polling.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-23",
@@ -152,7 +145,6 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-27",
     behaviour: "Parent with wide tools; child runs: child's own tools and policy apply.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-28",
@@ -186,20 +178,17 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-33",
     behaviour: "Fork view; rendered: own messages, ancestors, and a 'forked from' divider.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-34",
     behaviour:
       "Pages loaded repeatedly; storage counted: no duplicate entries, nothing copied into the child.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-35",
     behaviour: "Ancestor entry with an approval or tool action; used: refused; copy and deep link work.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-36",
@@ -211,7 +200,6 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-37",
     behaviour: "Fork on assistant / tool message; cut computed: includes it; no draft.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-38",
@@ -223,7 +211,6 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "Codex-like, latest committed state; session fork: native from that state, uncommitted tail excluded.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-40",
@@ -240,7 +227,6 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-42",
     behaviour: "That rollback; transcript: removed messages stay, marked historical.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-43",
@@ -257,7 +243,6 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-45",
     behaviour: "OpenCode over ACP; latest fork with / without session/fork: native best effort / replay.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-46",
@@ -293,7 +278,6 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "Old question after restart; opened / answered: read-only / REQUEST_NOT_RESUMABLE; run not stuck.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-52",

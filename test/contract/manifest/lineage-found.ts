@@ -17,7 +17,6 @@ export const lineageFound: readonly Contract[] = [
     id: "X-3",
     behaviour: "Fork rolled back to its start; next run: inherited context is delivered again.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "X-4",
@@ -67,13 +66,11 @@ export const lineageFound: readonly Contract[] = [
     id: "X-12",
     behaviour: "Unsent draft, process restart; child reopened: draft present.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "X-13",
     behaviour: "Provider refuses rollback; to: error shown, nothing marked.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "X-14",

@@ -28,13 +28,11 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-5",
     behaviour: "Settings incompatible; return: new provider thread + full summary.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-6",
     behaviour: "Delta judged poor (C10 limits); return: new provider thread + full summary.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-7",
@@ -46,7 +44,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-8",
     behaviour: "Any cross-provider context; audit: a handoff record exists for it.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-9",
@@ -82,7 +79,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-15",
     behaviour: "At least one run since; return to A: handoff mandatory, resume without it impossible.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-16",
@@ -94,26 +90,22 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-17",
     behaviour: "Native transcript lost; canonical history read: intact.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-18",
     behaviour:
       "Transfer + handoff; compared: transfer: source, target, type, status; handoff: the text; neither duplicates the other.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-19",
     behaviour: "A handoff; fields read: all seed 3 fields present with the seed 3 enums.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-20",
     behaviour: "A consumed handoff; run read: run names the handoff and the handoff names the run.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-21",
@@ -141,7 +133,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-25",
     behaviour: "Target covers the thread; strategy: 1: none.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-26",
@@ -172,19 +163,16 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-31",
     behaviour: "More off-provider runs than the limit; return: stale to new + full, signal stored.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-32",
     behaviour: "More chained handoffs than the hard limit; return: same.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-33",
     behaviour: "Model/runtime mode changed incompatibly; return: same.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-34",
@@ -195,7 +183,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-35",
     behaviour: "Provider thread rolled back or forked in conflict; return: same.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-36",
@@ -206,7 +193,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-37",
     behaviour: "Delta exceeds provider context policy; return: same.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-38",
@@ -337,13 +323,11 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-62",
     behaviour: "Mixed-provider thread; fork: lineage + source point, no provider needed.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-63",
     behaviour: "That fork; first run: context resolved then.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-64",

@@ -179,7 +179,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Dead interactive session; reconnect attempt: there is nothing to attach to; the only way on is a new execution.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-29",
@@ -243,62 +242,52 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Root settled, transcript readable; history runs: entries messages/<seq> plus a completeness level.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-40",
     behaviour: "Readable, known format; collect: complete.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-41",
     behaviour: "Rotated file or broken lines; collect: partial, skipped = number of bad lines.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-42",
     behaviour: "Transcript unreadable; collect: final-only, outcome kept.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-43",
     behaviour: "Runtime without bridge; collect: unsupported; thread can still continue.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-44",
     behaviour: "Roots complete, partial, unsupported; thread level: the worst.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-45",
     behaviour: "Several settled roots; sync: collection repeated for all of them.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-46",
     behaviour: "Sync done; sync again: no entry added; ids derive from native ids.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-47",
     behaviour:
       "Tool input with a token, output of 10 KB: token redacted; 2 KiB tail kept with digest of the whole output, both after the filter.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-48",
     behaviour: "History entries exist, no pins; projection: unchanged by them.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-49",
@@ -311,7 +300,6 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-50",
     behaviour: "An entry file edited; it is read: digest mismatch error.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-51",
@@ -374,7 +362,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Thread with a dead root; show: reconciled first, then executions, context and history printed.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-62",
@@ -385,33 +372,28 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-63",
     behaviour: "Stale ref says running, backend says gone; show: answer follows graph and backend.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-64",
     behaviour: "Process vanished before settle; reconcile: closed as interrupted.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-65",
     behaviour:
       "Reservation without graph, younger / older than the TTL; reconcile: left alone / interrupted.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-66",
     behaviour:
       "Seed 1-64 happened; continue: that root's context is projected first, then the new root opens on it; no revision missing.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-67",
     behaviour: "Settle lands while reconcile probes; both finish: the real outcome wins.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-68",

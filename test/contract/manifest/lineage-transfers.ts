@@ -7,7 +7,6 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "All four are ContextTransfer rows with relationship type + source point + optional resolution, one schema.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-2",
@@ -56,14 +55,12 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Runs 1to5 on A; run 6 on B: transfer resolved from A's state, new B thread started with handoff followed by the user message.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-10",
     behaviour:
       "Mixed-provider thread; canonical history is read: it has every run; each provider thread is only a handle with explicit coverage.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-11",
@@ -76,49 +73,42 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Pending merge-back; source thread dispatches: delta text precedes that user message in the same provider turn.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-13",
     behaviour:
       "Source on A, fork on B: source still on A and its active provider thread unchanged; transfer goes fork to source.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-14",
     behaviour:
       "Provider emits native child lifecycle; events are ingested: native child ref recorded; app issues no spawn of its own.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-15",
     behaviour:
       "Native child: a child execution node exists; a child thread too when the provider exposes a child conversation id.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-16",
     behaviour:
       "Parent run active on A: child thread + run created, relationship to parent stored (subagent_spawn).",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-17",
     behaviour:
       "That child finishes; finalisation runs: a subagent_result transfer child to parent exists with the result text.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-18",
     behaviour:
       "One user fork and one agent child; graph rows are compared: same shape; they differ in createdBy and lifecycle policy only.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-19",
@@ -131,28 +121,24 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Provider without native fork; user forks and runs: relationship is still fork; resolution is portable.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-21",
     behaviour:
       "Any transfer: it names thread and any of run, checkpoint, turn item, native thread/turn ref; unknown fields rejected.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-22",
     behaviour:
       "Thread with an active run 3, completed 1to2: a completed run or checkpoint is taken, never run 3.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-23",
     behaviour:
       "A created transfer; process restarts before first use: it is still there, pending, and resolvable.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-24",
@@ -176,7 +162,6 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Native impossible; transfer is created but not used: still no handoff; it appears only at dispatch.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-28",
@@ -193,25 +178,21 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-30",
     behaviour: "Each resolution strategy; record lacks its reference (native ref or handoff id): rejected.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-31",
     behaviour: "Same provider, weak native ref; first run on fork: portable, not native.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-32",
     behaviour: "Same provider, strong ref, adapter flag off; first run on fork: portable, not native.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-33",
     behaviour: "Cross-provider handoff or merge-back; resolved: a handoff record backs it.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-34",
@@ -248,21 +229,18 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-40",
     behaviour: "100 forks never run; time passes: zero summaries, zero provider objects.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-41",
     behaviour:
       "Any run start; call graph is traced: exactly one provider-neutral resolveStartContext with threadId, provider, message.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-42",
     behaviour:
       "Pending transfers for thread X and run Y, others elsewhere; hook runs for X/Y: only those are considered.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-43",
@@ -279,7 +257,6 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-45",
     behaviour: "No native path; hook runs: portable plan with a handoff for this run.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-46",
@@ -295,7 +272,6 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-48",
     behaviour: "Orchestrator holds relation, source point, transfer, receipt.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-49",
@@ -348,14 +324,12 @@ export const lineageTransfers: readonly Contract[] = [
     behaviour:
       "Any thread record: only parent, relationship, root; root chain consistent for forks of forks and subagents of forks.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-58",
     behaviour:
       "A thread created by fork, switched, merged back, with a subagent: four separate rows; nothing of it on the thread record.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-59",
@@ -373,7 +347,6 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-61",
     behaviour: "Assistant message half streamed; fork of that message or run: refused; never a partial copy.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-62",

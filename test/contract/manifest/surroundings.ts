@@ -6,26 +6,22 @@ export const surroundings: readonly Contract[] = [
     id: "XTR-1",
     behaviour: "The six tools stay inside the tree; thread tools address roots by id, without authority.",
     source: guarantee,
-    deferred: "comes with the thread tools",
   },
   {
     id: "XTR-2",
     behaviour: "Mail from another tree joins a live run, starts an idle root, or waits.",
     source: guarantee,
-    deferred: "comes with the thread tools",
   },
   {
     id: "XTR-3",
     behaviour: "Input from outside the tree to an agent below its root is refused.",
     source: guarantee,
-    deferred: "comes with the thread tools",
   },
   {
     id: "XTR-4",
     behaviour:
       "Waiting for threads is bounded and consumes no mail; sending needs approval where policy says so.",
     source: guarantee,
-    deferred: "comes with the thread tools",
   },
   {
     id: "POL-1",
