@@ -1,0 +1,260 @@
+/** Forks merged back into the thread they came from (C7): told with the next message, once, and to no transcript of messages. */
+import { describe, expect, test } from "vitest";
+import { call, repeat, say, type Script, spawn } from "../../src/providers/scripted/script.ts";
+import { scripted, type ScriptedProvider } from "../../src/providers/scripted/provider.ts";
+import type { ThreadId } from "../../src/protocol/ids.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { z } from "zod";
+import { harness, type Harness, STORES } from "../support/harness.ts";
+
+const echo = (name: string) => repeat(say((context) => `${name} took ${context.inputs.at(-1)}`));
+
+const write = defineTool({
+  name: "write_file",
+  description: "Writes a file.",
+  input: z.object({ path: z.string(), text: z.string() }),
+  effects: ["write"],
+  run: async () => "written",
+});
+
+async function open(
+  store: (typeof STORES)[number],
+  script: Script = [echo("A")],
+): Promise<{ h: Harness; b: ScriptedProvider }> {
+  const b = scripted({ "/root": [echo("B")] });
+  const scripts = { "/root": script, "/root/helper": [repeat(say("the helper's result"))] };
+  const h = await harness({ store, scripts, others: { b }, runtime: { tools: [write] } });
+  return { h, b };
+}
+
+async function run(
+  h: Harness,
+  message: string,
+  thread: ThreadId = h.tree.id,
+  provider?: string,
+): Promise<void> {
+  const work = await h.runtime.threads.continue(thread, message, provider === undefined ? {} : { provider });
+  const tree = await h.runtime.openTree({ id: thread });
+  expect(await tree.work(work.id).outcome()).toMatchObject({ ending: "completed" });
+}
+
+const fork = async (h: Harness): Promise<ThreadId> =>
+  (await h.runtime.threads.fork(h.tree.id)).agent.threadId;
+const sent = (provider: ScriptedProvider): string =>
+  JSON.stringify(provider.requests("/root").at(-1)!.messages);
+const count = (text: string, part: string): number => text.split(part).length - 1;
+
+/** Merge-backs into the thread, oldest first. */
+async function merges(h: Harness) {
+  const { rows } = await h.runtime.threads.transfers(h.tree.id, { limit: 50 });
+  return rows.filter(({ type }) => type === "merge_back");
+}
+
+const handoffsOf = async (h: Harness) => (await h.runtime.threads.handoffs(h.tree.id, { limit: 50 })).rows;
+
+describe.each(STORES)("a merge-back on %s", (store) => {
+  test("S0-25 S0-33 C3.5 C7.2 C7.3 goes from the point of the fork to its newest stable run, as text of the next message", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    await run(h, "q2;");
+    const { agent, transfer } = await h.runtime.threads.fork(h.tree.id);
+    for (const n of [1, 2, 3]) await run(h, `f${n};`, agent.threadId);
+    await run(h, "q3;");
+    const before = (await h.runtime.threads.get(h.tree.id)).revision;
+    const merge = await h.runtime.threads.mergeBack(agent.threadId);
+    expect(merge).toMatchObject({ status: "pending", basePoint: transfer.sourcePoint });
+    expect(merge.basePoint!.ordinal).toBe(2);
+    expect(merge.sourcePoint).toMatchObject({ threadId: agent.threadId, ordinal: 3 });
+    expect(await handoffsOf(h)).toEqual([]);
+    expect((await h.runtime.threads.get(h.tree.id)).revision).toBe(before + 1);
+    await run(h, "q4;");
+    const told = sent(h.provider);
+    for (const n of [1, 2, 3]) expect(told).toContain(`f${n};`);
+    // Only what the fork has done itself; what it inherits is the target's own.
+    const [handoff] = await handoffsOf(h);
+    expect(handoff!.summaryText).not.toContain("q1;");
+    expect(handoff).toMatchObject({
+      kind: "delta_context",
+      sourceThreadId: agent.threadId,
+      coveredRuns: [[1, 3]],
+    });
+    expect(await merges(h)).toMatchObject([
+      { status: "consumed", resolution: { strategy: "delta_context", contextHandoffId: handoff!.id } },
+    ]);
+    const items = await h.tree.root.transcript();
+    const messages = items.filter(({ kind }) => kind === "user" || kind === "mail");
+    expect(JSON.stringify(messages)).not.toContain("f1;");
+    await run(h, "q5;");
+    expect(count(sent(h.provider), "what a fork of this conversation has done")).toBe(1);
+  });
+
+  test("C7.1 C7.2 only into the parent of the fork, of a stable run, and into an open thread", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    const one = await fork(h);
+    const two = await fork(h);
+    const merge = (from: ThreadId, options = {}) => h.runtime.threads.mergeBack(from, options);
+    await expect(merge(one)).rejects.toMatchObject({ code: "MERGE_BACK_SOURCE_UNSTABLE" });
+    await run(h, "f1;", one);
+    await run(h, "f2;", one);
+    const first = await h.store.read((view) => view.runAt(one, 1)!.id);
+    expect((await merge(one, { run: first })).sourcePoint).toMatchObject({ ordinal: 1, runId: first });
+    await expect(merge(one, { into: two })).rejects.toMatchObject({ code: "MERGE_BACK_NOT_A_FORK" });
+    await expect(merge(h.tree.id)).rejects.toMatchObject({ code: "MERGE_BACK_NOT_A_FORK" });
+    await h.runtime.threads.close(h.tree.id);
+    await expect(merge(one)).rejects.toMatchObject({ code: "THREAD_CLOSED" });
+  });
+
+  test("C7.5 a newer one of the same fork supersedes the older, and several forks are told in the order of their requests", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    const forks = [await fork(h), await fork(h), await fork(h)];
+    for (const [at, id] of forks.entries()) await run(h, `fork${at};`, id);
+    const order = [2, 0, 1];
+    for (const at of order) await h.runtime.threads.mergeBack(forks[at]!);
+    await h.runtime.threads.mergeBack(forks[2]!);
+    expect((await merges(h)).map(({ status }) => status)).toEqual([
+      "superseded",
+      "pending",
+      "pending",
+      "pending",
+    ]);
+    expect((await merges(h))[0]!.supersededBy).toBe((await merges(h))[3]!.id);
+    await run(h, "q2;");
+    const told = sent(h.provider);
+    const places = [0, 1, 2].map((at) => told.indexOf(`fork${at};`));
+    expect(places[0]).toBeGreaterThan(0);
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect((await merges(h)).map(({ status }) => status)).toEqual([
+      "superseded",
+      "consumed",
+      "consumed",
+      "consumed",
+    ]);
+    const [newest] = (await h.store.read((view) => view.runsOf(h.tree.id, { limit: 9 }))).rows.toReversed();
+    expect(newest!.contextHandoffIds).toEqual((await handoffsOf(h)).map(({ id }) => id));
+  });
+
+  test("X-8 C7.6 a second one leaves out what the first has told, results of subagents too", async () => {
+    const { h } = await open(store, (context) =>
+      context.inputs.at(-1) === "f1;" && context.lastToolResult === null
+        ? spawn("helper", "help", { fork_turns: "none" })
+        : say("done"),
+    );
+    await using _ = h;
+    await run(h, "q1;");
+    const id = await fork(h);
+    await run(h, "f1;", id);
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q2;");
+    const [first] = await handoffsOf(h);
+    expect(first!.summaryText).toContain("f1;");
+    expect(first!.summaryText).toContain("the helper's result");
+    await run(h, "f2;", id);
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q3;");
+    const [, second] = await handoffsOf(h);
+    expect(second!.summaryText).toContain("f2;");
+    expect(second!.summaryText).not.toContain("f1;");
+    expect(second!.summaryText).not.toContain("the helper's result");
+    const [, again] = await merges(h);
+    expect(again!.basePoint).toEqual((await merges(h))[0]!.basePoint);
+    // Nothing new is no text, and over with the next run.
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q4;");
+    expect(await handoffsOf(h)).toHaveLength(2);
+    expect((await merges(h))[2]).toMatchObject({ status: "consumed", resolution: null });
+  });
+
+  test("C7.4 with a switch in the same message both are told, the switch first, and the provider stays chosen", async () => {
+    const { h, b } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    const id = await fork(h);
+    await run(h, "f1;", id);
+    await h.runtime.threads.mergeBack(id);
+    expect((await h.runtime.threads.get(h.tree.id)).provider).toBe("scripted");
+    await run(h, "q2;", h.tree.id, "b");
+    const handoffs = await handoffsOf(h);
+    expect(handoffs.map(({ kind, strategy }) => [kind, strategy])).toEqual([
+      ["portable_context", "full_thread_summary"],
+      ["delta_context", "delta_since_target_last_seen"],
+    ]);
+    const told = sent(b);
+    expect(told.indexOf("q1;")).toBeGreaterThan(0);
+    expect(told.indexOf("f1;")).toBeGreaterThan(told.indexOf("q1;"));
+    expect(told.indexOf("q2;")).toBeGreaterThan(told.indexOf("f1;"));
+    const { rows } = await h.runtime.threads.transfers(h.tree.id, { limit: 9 });
+    expect(
+      rows.filter(({ targetThreadId }) => targetThreadId === h.tree.id).map(({ status }) => status),
+    ).toEqual(["consumed", "consumed"]);
+    // Another conversation has not heard of the fork yet.
+    await run(h, "f2;", id);
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q3;", h.tree.id, "scripted");
+    expect((await handoffsOf(h)).at(-1)).toMatchObject({ coveredRuns: [[1, 2]] });
+  });
+
+  test("C7.7 files that were changed on both sides are named", async () => {
+    const { h } = await open(store, (context) => {
+      const input = context.inputs.at(-1) ?? "";
+      const [, path] = /write (\S+);/.exec(input) ?? [];
+      if (path === undefined || context.lastToolText === "written") return say("done");
+      return call("write_file", { path, text: "x" });
+    });
+    await using _ = h;
+    await run(h, "q1;");
+    const id = await fork(h);
+    await run(h, "write both.txt;", id);
+    await run(h, "write fork.txt;", id);
+    await run(h, "write both.txt;");
+    await run(h, "write ours.txt;");
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q2;");
+    const [handoff] = await handoffsOf(h);
+    expect(handoff!.payload.sections).toContain("conflicts");
+    const [, section] = handoff!.summaryText.split("== Conflicts");
+    const conflicts = section!.split("\n==")[0]!;
+    expect(conflicts).toContain("both.txt");
+    expect(conflicts).not.toContain("fork.txt");
+    expect(conflicts).not.toContain("ours.txt");
+  });
+
+  test("C7.8 a rollback behind the run that took it makes its text void, and it may be asked for again", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    const id = await fork(h);
+    await run(h, "f1;", id);
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q2;");
+    const [first] = await handoffsOf(h);
+    await h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 1 } });
+    expect(await handoffsOf(h)).toMatchObject([
+      { id: first!.id, status: "superseded", summaryText: first!.summaryText },
+    ]);
+    await run(h, "q3;");
+    expect(sent(h.provider)).not.toContain("f1;");
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q4;");
+    expect(sent(h.provider)).toContain("f1;");
+    expect(await merges(h)).toMatchObject([{ status: "consumed" }, { status: "consumed" }]);
+  });
+
+  test("C9.4 one that rests on a run that is taken back is superseded with it", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    await run(h, "q2;");
+    const id = await fork(h);
+    await run(h, "f1;", id);
+    await h.runtime.threads.mergeBack(id);
+    await h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 1 } });
+    expect(await merges(h)).toMatchObject([{ status: "superseded" }]);
+    await run(h, "q3;");
+    expect(sent(h.provider)).not.toContain("f1;");
+  });
+});
