@@ -1,14 +1,12 @@
 /** `coppice handoff`: the text that a provider is told or was told, and another one in its place before it is. */
 import type { Command } from "commander";
-import type { HandoffId } from "../../protocol/ids.ts";
 import type { HandoffRecord } from "../../protocol/transfer.ts";
-import type { Store } from "../../store/port.ts";
-import { CommandError, EXIT } from "../failure.ts";
 import { runsNamed } from "../screen/coverage-lines.ts";
 import { figure } from "../screen/words.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import { messageOf } from "./commanding.ts";
 import type { StoreOptions } from "./options.ts";
-import { lookAtThreads, threadCommand } from "./threading.ts";
+import { type At, changeThreads, lookAtThreads, tellChange, threadCommand } from "./threading.ts";
 
 const HANDOFF_ARGUMENT = "id of the handoff, hnd_…; `transfers` has them";
 
@@ -22,34 +20,59 @@ export function addHandoff(program: Command, terminal: Terminal): void {
     .description("show the text, the runs it tells of, and what was left out")
     .argument("<handoff>", HANDOFF_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
-      lookAtThreads(options, async ({ store }) => {
-        const found = await requireHandoff(store, id);
+      lookAtThreads(options, async ({ threads }) => {
+        const found = await threads.handoff(id);
         if (options.json === true) terminal.json(found);
         else for (const line of handoffLines(terminal, found)) terminal.line(line);
       }),
     );
+
+  threadCommand(handoff, "edit", { json: "one object", example: 'handoff edit hnd_… -- "We use port 8080."' })
+    .description("put your own text in its place; only as long as it is ready and was not delivered")
+    .argument("<handoff>", HANDOFF_ARGUMENT)
+    .argument("[text]", "the text, after `--`; `-` or nothing reads standard input")
+    .action(async (id: string, given: string | undefined, options: StoreOptions) => {
+      const text = await messageOf(given);
+      await replace(terminal, id, options, (threads) => threads.editHandoff(id, text));
+    });
+
+  threadCommand(handoff, "regenerate", { json: "one object", example: "handoff regenerate hnd_…" })
+    .description("write it anew from what the thread is now; only as long as it was not delivered")
+    .argument("<handoff>", HANDOFF_ARGUMENT)
+    .action((id: string, options: StoreOptions) =>
+      replace(terminal, id, options, (threads) => threads.regenerateHandoff(id)),
+    );
 }
 
-export async function requireHandoff(store: Store, id: string): Promise<HandoffRecord> {
-  const found = await store.read((view) => view.handoff(id as HandoffId));
-  if (found !== undefined) return found;
-  throw new CommandError(
-    EXIT.notFound,
-    "THREAD_NOT_FOUND",
-    `no handoff \`${id.slice(0, 80)}\` is in ${store.name}; a handoff's id looks like hnd_…. List them with: npx coppice transfers <thread>`,
-  );
+/** @throws RejectedError `TRANSFER_STATE_INVALID` for one that is delivered or replaced. */
+async function replace(
+  terminal: Terminal,
+  id: string,
+  options: StoreOptions,
+  by: (threads: At["threads"]) => Promise<HandoffRecord>,
+): Promise<void> {
+  await changeThreads(options, async ({ threads }) => {
+    const made = await by(threads);
+    tellChange(terminal, options, null, made, [
+      `${made.id} takes the place of ${id}, which keeps its text for the record. It tells of ${told(made)}.`,
+      `Read it: npx coppice handoff show ${made.id}`,
+    ]);
+  });
 }
 
-export function handoffLines(terminal: Terminal, handoff: HandoffRecord): string[] {
-  const { kind, status, deliveredAt, coveredRuns, budget, bytes, payload, supersededBy } = handoff;
-  const told = coveredRuns.length === 0 ? "no runs" : runsNamed(coveredRuns);
+function told({ coveredRuns }: HandoffRecord): string {
+  return coveredRuns.length === 0 ? "no runs" : runsNamed(coveredRuns);
+}
+
+function handoffLines(terminal: Terminal, handoff: HandoffRecord): string[] {
+  const { kind, status, deliveredAt, budget, bytes, payload, supersededBy } = handoff;
   const delivered =
     deliveredAt === null ? "not delivered" : `delivered ${new Date(deliveredAt).toISOString()}`;
   const left = payload.omittedItemIds.length;
   return [
     terminal.paint("bold", `${handoff.id}  ${kind.replaceAll("_", " ")}`),
     `${status}${supersededBy === null ? "" : ` by ${supersededBy}`}, ${delivered}`,
-    `for ${handoff.threadId}, of ${handoff.sourceThreadId}: ${told}`,
+    `for ${handoff.threadId}, of ${handoff.sourceThreadId}: ${told(handoff)}`,
     `${figure(budget.used)} of ${figure(budget.limit)} ${budget.unit} (${figure(bytes)} bytes), ${left === 0 ? "nothing left out" : `${figure(left)} items left out`}` +
       (handoff.createdByProvider === null ? "" : `, summarised by ${clean(handoff.createdByProvider)}`),
     "",

@@ -15,7 +15,7 @@ import {
 } from "../screen/thread-lines.ts";
 import type { Terminal } from "../terminal.ts";
 import { type StoreOptions, wholeNumber } from "./options.ts";
-import { type At, changeThreads, lookAtThreads, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+import { type At, lookAtThreads, reconcileThreads, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
 
 /** What a shell may have been given to know which thread it belongs to: shown by `show`, and never acted on (S1-14). */
 const LABEL = "COPPICE_THREAD_ID";
@@ -46,7 +46,7 @@ export function addThreadLook(thread: Command, terminal: Terminal): void {
       const id = named ?? process.env[LABEL] ?? "";
       if (id === "")
         throw badUse(`which thread? Give its id, or set ${LABEL}. List them with: npx coppice thread list`);
-      return changeThreads(options, async (at) => {
+      return reconcileThreads(options, async (at) => {
         const shown = await shownThread(at, id, options.runs);
         if (options.json === true) terminal.json(asJson(shown));
         else for (const line of threadLines(terminal, shown)) terminal.line(line);
@@ -107,11 +107,8 @@ async function list(terminal: Terminal, { store, threads }: At, options: ListOpt
 }
 
 async function shownThread({ store, threads }: At, id: string, most: number): Promise<ShownThread> {
-  const [thread, context, draft] = await Promise.all([
-    threads.get(id),
-    threads.context(id),
-    threads.draft(id),
-  ]);
+  const { thread, context, history } = await threads.show(id, { limit: 1 });
+  const draft = await threads.draft(id);
   return store.read((view) => {
     const runs: ShownRun[] = [];
     for (
@@ -122,7 +119,7 @@ async function shownThread({ store, threads }: At, id: string, most: number): Pr
       const run = view.runAt(thread.id, ordinal);
       if (run !== undefined) runs.push(shownRun(view, run));
     }
-    return { thread, runs, context, draft, ordinals: ordinalsOf(view, context, thread.id) };
+    return { thread, runs, context, history, draft, ordinals: ordinalsOf(view, context, thread.id) };
   });
 }
 
@@ -166,6 +163,6 @@ function ordinalsOf(
   return names;
 }
 
-function asJson({ thread, runs, context, draft }: ShownThread) {
-  return { ...thread, runs, context, draft };
+function asJson({ thread, runs, context, history, draft }: ShownThread) {
+  return { ...thread, runs, context, history, draft };
 }

@@ -4,6 +4,8 @@ import type { Terminal } from "../terminal.ts";
 import { addThreadFork } from "./thread-fork.ts";
 import { addThreadLife } from "./thread-life.ts";
 import { addThreadLook } from "./thread-look.ts";
+import { addThreadMend } from "./thread-mend.ts";
+import { addThreadPast } from "./thread-past.ts";
 import { addThreadRun } from "./thread-run.ts";
 import { addThreadSwitch } from "./thread-switch.ts";
 
@@ -16,5 +18,7 @@ export function addThread(program: Command, terminal: Terminal): void {
   addThreadRun(thread, terminal);
   addThreadSwitch(thread, terminal);
   addThreadFork(thread, terminal);
+  addThreadMend(thread, terminal);
+  addThreadPast(thread, terminal);
   addThreadLife(thread, terminal);
 }

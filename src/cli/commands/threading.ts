@@ -4,6 +4,7 @@
  */
 import type { Command } from "commander";
 import type { CommandVerb } from "../../protocol/command.ts";
+import { CoppiceError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { type CommandReceipt, commandTree } from "../../runtime/command-tree.ts";
 import type { Runtime } from "../../runtime/create-runtime.ts";
@@ -36,6 +37,16 @@ export function changeThreads<T>(
   use: (at: At) => Promise<T>,
 ): Promise<T> {
   return withRuntime(openForWriting(storePlace(options.store)), options.pace ?? DEFAULT_PACE_MS, use);
+}
+
+/** For what settles or collects on its way where it can: a store that cannot be written is read as it is. */
+export function reconcileThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
+  const place = storePlace(options.store);
+  const opening = openForWriting(place).catch((error: unknown) => {
+    if (CoppiceError.is(error) && error.code === "STORE_IO") return openForReading(place);
+    throw error;
+  });
+  return withRuntime(opening, DEFAULT_PACE_MS, use);
 }
 
 export async function withRuntime<T>(

@@ -67,6 +67,7 @@ export interface ShownThread {
   readonly thread: ThreadDocument;
   readonly runs: readonly ShownRun[];
   readonly context: SnapshotRecord | null;
+  readonly history: { readonly level: string | null; readonly entries: number };
   readonly draft: ForkDraft | null;
   /** Ordinals of runs by their ids, for the lines of the context. */
   readonly ordinals: ReadonlyMap<string, string>;
@@ -89,6 +90,9 @@ export function threadLines(terminal: Terminal, shown: ShownThread): string[] {
       : [fact("next", `${providerName(selection.provider, selection.model)}, from the next run on`)]),
     ...(thread.continuity === "projected-only" ? [fact("continuity", "projected-only")] : []),
     ...(at === "" ? [] : [fact("forked from", at)]),
+    ...(shown.history.level === null
+      ? []
+      : [fact("history", `${shown.history.level}, ${counted(shown.history.entries, "entry", "entries")}`)]),
     ...(draft === null ? [] : [fact("draft", opening(draft.text))]),
     ...(thread.legacy ? [fact("legacy", "legacy-unthreaded: it has no context, forks or pins")] : []),
     ...section(terminal, "Runs", runLines(terminal, runs, thread.executions)),

@@ -65,8 +65,8 @@ export function figure(number: number): string {
   return number.toLocaleString("en");
 }
 
-export function counted(number: number, what: string): string {
-  return `${figure(number)} ${what}${number === 1 ? "" : "s"}`;
+export function counted(number: number, what: string, several = `${what}s`): string {
+  return `${figure(number)} ${number === 1 ? what : several}`;
 }
 
 /** A text that ends as sentences do, so that another may follow. */
