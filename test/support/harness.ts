@@ -119,6 +119,11 @@ export class Harness implements AsyncDisposable {
     other.database.prepare(sql).run(...values);
   }
 
+  /** The process is gone, and no other has taken its place yet. */
+  cut(): void {
+    this.#link?.cut();
+  }
+
   /** As `kill -9`: from now on nothing of the old runtime reaches the store; a new one opens the same tree. */
   async crash(overrides: HarnessOptions["runtime"] = {}): Promise<void> {
     const { id } = this.tree;
