@@ -1,6 +1,6 @@
 /** Switching a thread between providers whose loop is ours: coverage, deltas, and what each of them is told (S3). */
 import { describe, expect, test } from "vitest";
-import { repeat, say } from "../../src/providers/scripted/script.ts";
+import { repeat, say, spawn, wait } from "../../src/providers/scripted/script.ts";
 import { scripted, type ScriptedProvider } from "../../src/providers/scripted/provider.ts";
 import { harness, STORES, type Harness } from "../support/harness.ts";
 
@@ -47,7 +47,14 @@ describe.each(STORES)("a switch on %s", (store) => {
     });
     expect(l1).toMatchObject({ provider: "b", native: [[6, 8]], told: [{ runs: [[1, 5]] }], gap: [[9, 9]] });
     const { rows } = await h.runtime.threads.transfers(h.tree.id, { limit: 10 });
-    expect(rows.map(({ type, status, basePoint, sourcePoint }) => ({ type, status, base: basePoint?.ordinal ?? null, source: sourcePoint.ordinal }))).toEqual([
+    expect(
+      rows.map(({ type, status, basePoint, sourcePoint }) => ({
+        type,
+        status,
+        base: basePoint?.ordinal ?? null,
+        source: sourcePoint.ordinal,
+      })),
+    ).toEqual([
       { type: "provider_handoff", status: "consumed", base: null, source: 5 },
       { type: "provider_handoff", status: "consumed", base: 5, source: 8 },
     ]);
@@ -72,7 +79,10 @@ describe.each(STORES)("a switch on %s", (store) => {
     await run(h, "first");
     await run(h, "second", "b");
     const items = await h.tree.root.transcript();
-    expect(items.filter((item) => item.kind === "user").map((item) => item.text)).toEqual(["first", "second"]);
+    expect(items.filter((item) => item.kind === "user").map((item) => item.text)).toEqual([
+      "first",
+      "second",
+    ]);
     const handoffs = items.filter((item) => item.kind === "context" && item.topic === "handoff");
     expect(handoffs).toHaveLength(1);
   });
@@ -96,5 +106,76 @@ describe.each(STORES)("a switch on %s", (store) => {
     });
     await run(h, "third");
     expect((await h.runtime.threads.get(h.tree.id)).provider).toBe("scripted");
+  });
+});
+
+describe.each(STORES)("records on %s", (store) => {
+  test("S3-66 C4.8 a fork of a checkpoint whose provider has no conversation of its own is told by its checkpoint", async () => {
+    const { h, b } = await twoProviders(store);
+    await using _ = h;
+    await run(h, "first");
+    const [first] = (await h.tree.root.runs()).rows;
+    const { agent } = await h.runtime.threads.fork(h.tree.id, {
+      at: { kind: "checkpoint", checkpointId: first!.checkpoint!.id },
+    });
+    const tree = await h.runtime.openTree({ id: agent.threadId });
+    await (await tree.root.send("second", { provider: "b" })).outcome();
+    const [handoff] = (await h.runtime.threads.handoffs(agent.threadId, { limit: 5 })).rows;
+    expect(handoff!.payload.checkpointRef).toBe(first!.checkpoint!.id);
+    expect(sent(b)).toContain("from A");
+    expect((await h.runtime.threads.get(agent.threadId)).coverage).toMatchObject([
+      { provider: "b", native: [[1, 1]] },
+    ]);
+  });
+
+  test("S3-68 C1 the records have what they promise", async () => {
+    const { h } = await twoProviders(store);
+    await using _ = h;
+    await run(h, "first");
+    await run(h, "second", "b");
+    const last = (await h.tree.root.runs()).rows.at(-1)!;
+    expect(last).toMatchObject({
+      provider: "b",
+      providerThreadId: expect.stringMatching(/^pth_/) as string,
+      contextHandoffIds: [expect.stringMatching(/^hnd_/)],
+    });
+    const [, l1] = await h.store.read((view) => view.providerThreadsOf(h.tree.id));
+    expect(l1).toMatchObject({ nativeRunOrdinals: [[2, 2]], handoffIds: last.contextHandoffIds });
+  });
+
+  test("S0-43 C4.5 a provider that covers everything is told nothing, and nothing is written for it", async () => {
+    const { h } = await twoProviders(store);
+    await using _ = h;
+    await run(h, "first");
+    await run(h, "second");
+    expect((await h.tree.root.runs()).rows.at(-1)!.contextHandoffIds).toEqual([]);
+    expect(
+      await h.runtime.threads.preview(h.tree.id, {
+        provider: "scripted",
+        model: null,
+        effort: null,
+        cleanContext: false,
+      }),
+    ).toMatchObject({ strategy: "none", into: "existing", tells: [], knows: [[1, 2]] });
+  });
+
+  test("X-7 C8.6 C8.10 a work that was ended before a crash and looked at after it has one result transfer", async () => {
+    const h = await harness({
+      store,
+      scripts: {
+        "/root": [
+          spawn("worker", "count", { fork_turns: "none" }),
+          wait({ targets: ["worker"] }),
+          repeat(say("done")),
+        ],
+        "/root/worker": [repeat(say("seven"))],
+      },
+    });
+    await using _ = h;
+    await h.ask("go");
+    await h.crash();
+    await h.crash();
+    const transfers = await h.store.read((view) => view.transfers(h.tree.id, { limit: 50 }).rows);
+    expect(transfers.filter(({ type }) => type === "subagent_result")).toHaveLength(1);
   });
 });
