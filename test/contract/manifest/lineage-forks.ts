@@ -237,7 +237,7 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-44",
     behaviour: "OpenCode settings; no URL given / URL given: managed local server / that server.",
     source: lineageRow,
-    deferred: notYet,
+    deferred: "waits for the adapter of that server",
   },
   {
     id: "S2-45",
@@ -248,20 +248,20 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-46",
     behaviour: "Saved: EXTERNAL_SERVER_URL_INVALID; loopback http/https origin accepted.",
     source: lineageRow,
-    deferred: notYet,
+    deferred: "waits for the adapter of that server",
   },
   {
     id: "S2-47",
     behaviour: "Explicit URL / managed server; session persisted: URL stored per session / nothing stored.",
     source: lineageRow,
-    deferred: notYet,
+    deferred: "waits for the adapter of that server",
   },
   {
     id: "S2-48",
     behaviour:
       "Managed server; second session on the machine; server killed: shared; restarted, new session not blocked.",
     source: lineageRow,
-    deferred: notYet,
+    deferred: "waits for the adapter of that server",
   },
   {
     id: "S2-49",

@@ -38,7 +38,6 @@ export const lineageFound: readonly Contract[] = [
     id: "X-7",
     behaviour: "Finalise runs twice, or after restart; to: one result transfer.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "X-8",
@@ -54,7 +53,7 @@ export const lineageFound: readonly Contract[] = [
     id: "X-10",
     behaviour: "Lock directory without owner; next writer: obtains the lease after the stale time.",
     source: lineageRow,
-    deferred: notYet,
+    provedBy: ["REC-6"],
   },
   {
     id: "X-11",

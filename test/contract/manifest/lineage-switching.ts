@@ -317,7 +317,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-61",
     behaviour: "It cannot; work resumes: new provider thread from the retained summary.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-62",
@@ -344,7 +343,6 @@ export const lineageSwitching: readonly Contract[] = [
     behaviour:
       "Fork from a checkpoint without native thread; first run: new provider thread with checkpoint/full context.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-67",
@@ -356,7 +354,6 @@ export const lineageSwitching: readonly Contract[] = [
     id: "S3-68",
     behaviour: "Run: provider, providerThreadId, contextHandoff id(s).",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S3-69",

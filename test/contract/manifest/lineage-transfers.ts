@@ -246,7 +246,6 @@ export const lineageTransfers: readonly Contract[] = [
     id: "S0-43",
     behaviour: "Target provider covers everything; hook runs: plan none.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S0-44",
