@@ -5,7 +5,7 @@ import type { MailAuthor } from "../protocol/mail.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { ReplyTo, Requester } from "../protocol/work.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Look } from "./transaction.ts";
 
 export interface Acting {
   readonly requester: Requester;
@@ -20,7 +20,7 @@ export interface Acting {
  * Resolves a caller inside a plan.
  * @throws RejectedError `SUBAGENT_PARENT_NOT_ACTIVE` when an agent asks outside of a run and is no host-driven root.
  */
-export function actingAs(tx: Transaction, caller: Caller): Acting {
+export function actingAs(tx: Look, caller: Caller): Acting {
   if (caller.kind === "user") {
     const user = { kind: "user", name: caller.name } as const;
     return { requester: user, agent: null, run: null, author: user, replyTo: null };

@@ -1,5 +1,6 @@
 /** Outputs of the calls that waited: ended waits and answered questions, as transcript items. */
 import type { RunId } from "../protocol/ids.ts";
+import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import type { Call } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun } from "./runs.ts";
@@ -27,6 +28,18 @@ export function allWaiting(look: Look, runId: RunId, calls: readonly Call[]): Re
     if (request.status !== "pending") return null;
     waiting.add(request.callId);
   }
+  return addApprovals(look, run, callIds, waiting);
+}
+
+/** Calls of tools of ours that wait for an approval have no output by it: they are made again. */
+function addApprovals(
+  look: Look,
+  run: RunRecord,
+  callIds: ReadonlySet<string>,
+  waiting: Set<string>,
+): ReadonlySet<string> {
+  for (const { runId, callId } of look.store.openRequestsOf(run.threadId))
+    if (runId === run.id && callIds.has(callId)) waiting.add(callId);
   return waiting;
 }
 
@@ -65,5 +78,6 @@ export function collectCalls(tx: Transaction, runId: RunId, calls: readonly Call
       elapsedMs: (request.answeredAt ?? tx.now) - request.createdAt,
     });
   }
+  addApprovals(tx, run, callIds, waiting);
   return { ...appendItems(tx, agent, run, bodies), run, waiting };
 }

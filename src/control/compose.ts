@@ -171,7 +171,7 @@ function mailText(look: Look, mail: MailRecord): string {
     withWork: look.profile.richOutputs,
     usage: look.profile.boundedResults && mail.kind === "final_answer" ? (outcome?.usage ?? null) : null,
   });
-  if (mail.author.kind !== "agent") return text;
+  if (mail.author.kind === "user" || mail.author.kind === "runtime") return text;
   const from = look.store.agent(mail.author.threadId)?.config.provider;
   return from === look.agent(mail.recipient).config.provider ? text : look.context.redact(text);
 }

@@ -1,5 +1,5 @@
 /** Limits that are checked in the commit that would break them (BUD-1, BUD-3, EXE-2). */
-import { parentPath, type AgentPath } from "../protocol/agent-path.ts";
+import { isWithin, parentPath, type AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
@@ -19,23 +19,39 @@ export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: A
   }
   const tree = tx.tree();
   const { agentsPerTree } = tx.limits;
-  if (agentsPerTree !== null && tree.agents >= agentsPerTree) {
-    const frees = "Follow up with one of them.";
-    throw new RejectedError(
-      "AGENT_LIMIT_REACHED",
-      `the tree has ${tree.agents} agents and at most ${agentsPerTree} are allowed. ${frees}`,
-      { limit: "agentsPerTree", value: agentsPerTree, use: tree.agents, frees },
-    );
-  }
+  requireAgentsLeft(tree, agentsPerTree, 1);
   refuseRate(tx, "spawnsPerMinute", tree.recentSpawns, tx.limits.spawnsPerMinute);
   // A spawn starts a run: over the runs a minute it is refused like a follow-up (BUD-5).
   refuseRate(tx, "runsPerMinute", tree.recentRuns, tx.limits.runsPerMinute);
   for (const above of lineOf(tx.store, parent)) requireScope(tx, above, above.config.budgets, parent);
 }
 
+/**
+ * Threads that an agent makes count in the agents, the spawn rate and the budgets of its tree (lineage C1.2).
+ * @throws RejectedError as `requireSpawnLimits`.
+ */
+export function requireThreadLimits(tx: Transaction, maker: AgentRecord, count: number): void {
+  requireBudgetLeft(tx, maker.path);
+  const tree = tx.tree();
+  requireAgentsLeft(tree, tx.limits.agentsPerTree, count);
+  refuseRate(tx, "spawnsPerMinute", tree.recentSpawns, tx.limits.spawnsPerMinute, count);
+  for (const above of lineOf(tx.store, maker)) requireBelow(tx, above, above.config.budgets, count);
+}
+
+function requireAgentsLeft(tree: TreeRecord, limit: number | null, count: number): void {
+  const use = tree.agents + (tree.billed ?? 0);
+  if (limit === null || use + count <= limit) return;
+  const frees = "Follow up with one of them.";
+  throw new RejectedError(
+    "AGENT_LIMIT_REACHED",
+    `the tree has ${use} agents${tree.billed ? ", with the threads that they made," : ""} and at most ${limit} are allowed. ${frees}`,
+    { limit: "agentsPerTree", value: limit, use, frees },
+  );
+}
+
 /** Subtree budgets on depth, children, agents and spawn rate, carried by the parent and every agent above it. */
 function requireScope(tx: Transaction, top: AgentRecord, budgets: Budgets, parent: AgentRecord): void {
-  const { depth = null, directChildren = null, agents = null, spawnsPerMinute = null } = budgets;
+  const { depth = null, directChildren = null } = budgets;
   refuseOver(`depth below ${top.path}`, depth, parent.depth - top.depth, "Spawn nearer to it.");
   refuseOver(
     `directChildren below ${top.path}`,
@@ -43,18 +59,26 @@ function requireScope(tx: Transaction, top: AgentRecord, budgets: Budgets, paren
     parent.children,
     "Follow up with one of them.",
   );
-  if (agents === null && spawnsPerMinute === null) return;
-  const below = agentsBelow(tx, top);
-  refuseOver(`agents below ${top.path}`, agents, below.length, "Follow up with one of them.");
-  const spawned = below.map(({ createdAt }) => createdAt);
-  refuseRate(tx, `spawnsPerMinute below ${top.path}`, spawned, spawnsPerMinute);
+  requireBelow(tx, top, budgets, 1);
 }
 
-/** Every agent below this one that ever was, closed ones too. */
-function agentsBelow(tx: Transaction, top: AgentRecord): AgentRecord[] {
-  return [...agentsUnder(tx.store, tx.treeId, top.path, true)].filter(
+/** Those on agents and spawn rate: `count` more are wanted. */
+function requireBelow(tx: Transaction, top: AgentRecord, budgets: Budgets, count: number): void {
+  const { agents = null, spawnsPerMinute = null } = budgets;
+  if (agents === null && spawnsPerMinute === null) return;
+  const made = spawnedBelow(tx, top);
+  refuseOver(`agents below ${top.path}`, agents, made.length + count - 1, "Follow up with one of them.");
+  refuseRate(tx, `spawnsPerMinute below ${top.path}`, made, spawnsPerMinute, count);
+}
+
+/** When every agent below this one came to be, closed ones too, and every thread that one at or below it has made. */
+function spawnedBelow(tx: Transaction, top: AgentRecord): number[] {
+  const agents = [...agentsUnder(tx.store, tx.treeId, top.path, true)].filter(
     ({ threadId }) => threadId !== top.threadId,
   );
+  const threads = (tx.tree().billed ?? 0) === 0 ? [] : tx.store.billed(tx.treeId);
+  const own = threads.filter(({ billedTo }) => isWithin(billedTo!.path, top.path));
+  return [...agents, ...own].map(({ createdAt }) => createdAt);
 }
 
 function refuseOver(limit: string, value: number | null, use: number, frees: string): void {
@@ -72,8 +96,11 @@ export function refuseRate(
   limit: string,
   times: readonly number[],
   value: number | null,
+  count = 1,
 ): void {
-  const decision = admitRate(times, tx.now, value);
+  let decision = admitRate(times, tx.now, value);
+  for (let more = count - 1; more > 0 && decision.kind === "admitted"; more -= 1)
+    decision = admitRate(decision.times, tx.now, value);
   if (decision.kind === "admitted") return;
   const { retryAfterMs } = decision;
   const frees =

@@ -95,10 +95,9 @@ function survives(tx: Transaction, run: RunRecord): boolean {
   const { items } = tx.agent(run.threadId);
   const open = openCalls(tx.store.items(run.threadId, run.firstItem, items - run.firstItem));
   const waits = tx.store.waitsOfRun(run.id).filter((wait) => wait.step === run.steps);
-  return (
-    open.length > 0 &&
-    open.every((call) => call.type === "request" || waits.some((wait) => wait.callId === call.callId))
-  );
+  const asked = tx.store.openRequestsOf(run.threadId).filter((request) => request.runId === run.id);
+  const stored = new Set([...waits, ...asked].map(({ callId }) => callId));
+  return open.length > 0 && open.every((call) => call.type === "request" || stored.has(call.callId));
 }
 
 function inWait(tx: Transaction, run: RunRecord): RunRecord {

@@ -203,10 +203,15 @@ export class RunJournal implements RunPorts {
   async suspend(): Promise<boolean> {
     const { id } = this.#run;
     const suspended = await this.#tree.transact(
-      (tx) => suspendRun(tx, id),
-      (run) => {
-        if (run === null) return;
-        this.#session.run = run;
+      (tx) => {
+        const run = suspendRun(tx, id);
+        return run === null ? null : { run, agent: tx.agent(run.threadId) };
+      },
+      (found) => {
+        if (found === null) return;
+        const { run } = found;
+        // A tool may have asked for an approval, in a commit of its own.
+        this.#session.absorb(found);
         this.#session.lifecycle.send("WAIT");
         this.#tree.runs.get(this.#session.agent.threadId)?.grant?.lend();
         const { openRequests } = this.#session.agent;

@@ -225,7 +225,8 @@ export function recordStep(
   return { agent: tx.agent(run.threadId), run, items: appended.items };
 }
 
-function openRequest(
+/** A question or an approval of a run, which it waits for. */
+export function openRequest(
   tx: Transaction,
   agent: AgentRecord,
   run: RunRecord,

@@ -15,6 +15,7 @@ import type { Prices } from "../policy/budget.ts";
 import type { ProviderAdapter } from "../providers/port.ts";
 import type { Inspect } from "../session/lifecycle.ts";
 import type { Store } from "../store/port.ts";
+import type { BetweenTrees } from "./between-trees.ts";
 import type { Releases, ReservationsOf } from "./budget-scopes.ts";
 import type { ConfigRequest, PlanContext, Workspaces } from "./transaction.ts";
 
@@ -34,6 +35,7 @@ export interface Shared {
   /** Secrets known by value, for text that is redacted while it streams. */
   readonly secrets: readonly string[];
   readonly prices: Prices;
+  readonly betweenTrees: BetweenTrees;
   readonly reservationsOf: ReservationsOf;
   readonly releases: Releases;
   readonly inspect: Inspect | undefined;

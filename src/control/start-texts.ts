@@ -4,7 +4,7 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { TransferId } from "../protocol/ids.ts";
+import type { ThreadId, TransferId } from "../protocol/ids.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
@@ -157,7 +157,7 @@ function mergeBackOf(
   };
 }
 
-function shared({ look, agent }: TextRequest, { snapshot, checkpoint, subagents }: Segments) {
+function shared({ look, agent }: TextRequest, { snapshot, checkpoint, subagents, segments }: Segments) {
   const open = look.store.openRequestsOf(agent.threadId);
   return {
     snapshot: snapshot ?? contextOf(look, agent),
@@ -166,10 +166,18 @@ function shared({ look, agent }: TextRequest, { snapshot, checkpoint, subagents 
     workspace: agent.config.workspace,
     openRequests: open.map(({ kind, text }) => ({ kind, text, askedBy: agent.path })),
     effects: new Map(look.context.toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),
-    readTool: READ_TOOL,
+    readTool: readToolOf(look, agent, segments.at(-1)?.threadId),
     redact: look.context.redact,
     limits: look.context.lineage,
   };
+}
+
+/** The call that reads the thread that a text is made from; null where the agent has no tool for it. */
+function readToolOf(look: Look, agent: AgentRecord, source: ThreadId | undefined): string | null {
+  if (!look.context.toolEffects(agent).some(({ name }) => name === READ_TOOL)) return null;
+  return source === undefined || source === agent.threadId
+    ? READ_TOOL
+    : `${READ_TOOL} {"thread_id": "${source}"}`;
 }
 
 /** What is left of the target's window beside the user's message (C6.7). */

@@ -86,6 +86,8 @@ export interface PlanContext {
   requireProvider(provider: string): void;
   /** The configuration on another provider or model (lineage C4.16). @throws RejectedError `INVALID_ARGUMENT`. */
   rebind(config: AgentConfig, to: Pick<AgentConfig, "provider" | "model" | "effort">): AgentConfig;
+  /** A configuration within what these allow now (RES-8, POL-1). */
+  withinCeiling(config: AgentConfig, above: readonly AgentConfig[]): AgentConfig;
   /** Tools of an agent, and what they may do. */
   toolEffects(agent: AgentRecord): readonly Pick<ToolSpec, "name" | "effects">[];
   readonly redact: Redact;

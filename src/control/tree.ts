@@ -157,6 +157,8 @@ export class Tree implements PlanContext {
 
   rebind: PlanContext["rebind"] = (config, to) => this.shared.rebind(config, to);
 
+  withinCeiling: PlanContext["withinCeiling"] = (config, above) => this.shared.withinCeiling(config, above);
+
   toolEffects: PlanContext["toolEffects"] = (agent) => this.shared.toolHost.specs(agent);
 
   get lineage(): LineageLimits {

@@ -105,6 +105,10 @@ export function senderName(author: MailAuthor): string {
   switch (author.kind) {
     case "agent":
       return author.path;
+    case "thread":
+      return author.threadId === author.treeId
+        ? author.threadId
+        : `${author.threadId} (${author.path} of ${author.treeId})`;
     case "user":
       return author.name;
     case "runtime":

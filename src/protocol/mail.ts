@@ -22,6 +22,13 @@ export type DeadLetterReason =
 
 export type MailAuthor =
   | { readonly kind: "agent"; readonly threadId: ThreadId; readonly path: AgentPath }
+  /** An agent of another tree (XTR-1). */
+  | {
+      readonly kind: "thread";
+      readonly threadId: ThreadId;
+      readonly treeId: TreeId;
+      readonly path: AgentPath;
+    }
   | { readonly kind: "user"; readonly name: "user" | "cli" | "library" }
   | { readonly kind: "runtime" };
 

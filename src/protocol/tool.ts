@@ -1,6 +1,6 @@
 /** Tools as the run loop sees them: a port, so that sessions know no tool's body (design, "the knots, cut"). */
 import type { AgentRecord, Effect } from "./agent.ts";
-import type { RunId, ThreadId, WaitId } from "./ids.ts";
+import type { RequestId, RunId, ThreadId, WaitId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
 
 export interface ToolSpec {
@@ -30,8 +30,11 @@ export interface ToolContext {
 
 export type ToolOutcome =
   | { readonly kind: "result"; readonly output: Json; readonly isError: boolean }
-  /** The call is a stored wait; its result comes when the wait ends. */
-  | { readonly kind: "waiting"; readonly waitId: WaitId };
+  /**
+   * The call waits for what is stored: a wait, whose end brings its result, or an approval, after whose answer it is made
+   * again.
+   */
+  | { readonly kind: "waiting"; readonly on: WaitId | RequestId };
 
 export interface ToolHost {
   /** The tools an agent has, in a stable order. */

@@ -22,6 +22,7 @@ import { deterministic } from "../lineage/handoff/summarise.ts";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import type { Lineage } from "../protocol/thread.ts";
+import { threadToolsSchema } from "../protocol/thread-tools.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
 import { systemClock } from "../platform/clock.ts";
@@ -38,6 +39,8 @@ import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
 import type { Residency } from "../residency/slots.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import type { Lease, Store } from "../store/port.ts";
+import { AgentThreads } from "../threads/between-trees.ts";
+import type { ThreadPorts } from "../threads/ports.ts";
 import { Threads } from "../threads/threads.ts";
 import { THREAD_VERBS } from "../threads/verbs.ts";
 import { createToolHost } from "../tools/host.ts";
@@ -101,6 +104,7 @@ class OwnRuntime implements Runtime {
   readonly #residency: Residency;
   readonly #ownership: Ownership;
   readonly #visits: Visits;
+  readonly #threadPorts: ThreadPorts;
   #closed = false;
 
   constructor(options: RuntimeOptions) {
@@ -140,6 +144,10 @@ class OwnRuntime implements Runtime {
       lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
       secrets: options.secrets ?? [],
       prices: options.prices ?? {},
+      betweenTrees: new AgentThreads(
+        () => this.#threadPorts,
+        threadToolsSchema.parse(options.threadTools ?? { allow: "none" }),
+      ),
       reservationsOf: (id) => this.#trees.get(id)?.tree.reservations,
       releases: new Releases(),
       inspect: options.inspect,
@@ -190,7 +198,7 @@ class OwnRuntime implements Runtime {
         return tree?.state === "owned" ? tree : undefined;
       },
     });
-    this.threads = new Threads({
+    this.#threadPorts = {
       ...this.#visits.ports(),
       providers,
       provenDead: this.#isDead,
@@ -199,7 +207,8 @@ class OwnRuntime implements Runtime {
         checkTreeOptions(asked);
         return this.#visits.during(id, (lease) => this.#make(lease, asked, lineage));
       },
-    });
+    };
+    this.threads = new Threads(this.#threadPorts);
   }
 
   #pump = (): void => this.#admission.pump();

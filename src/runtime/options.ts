@@ -14,6 +14,7 @@ import {
 import { type LineageLimitsInput, lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { ProfileName } from "../protocol/profile.ts";
+import { type ThreadToolsPolicy, threadToolsSchema } from "../protocol/thread-tools.ts";
 import { CONTINUITIES, type Continuity } from "../protocol/thread.ts";
 import { check, clockSchema, functionOf, optionsOf, type Shape, withMethods } from "../platform/check.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -51,6 +52,11 @@ export interface RuntimeOptions {
   /** USD per million tokens by `<provider>/<model>` (BUD-7). */
   readonly prices?: Prices;
   readonly profile?: ProfileName;
+  /**
+   * Tools with which agents reach threads of other trees, and whether somebody is asked before one acts there. Default: none;
+   * agents stay in their tree. The `codex` profile has none of them.
+   */
+  readonly threadTools?: ThreadToolsPolicy;
   /** What children get that neither a spawn's argument nor a role chooses. */
   readonly subagents?: AgentChoice;
   /** Texts that must never reach logs, events, spans or handoffs, beside the shapes that are known (SEC-3). */
@@ -252,6 +258,7 @@ const runtimeSchema = optionsOf<RuntimeOptions>({
     )
     .optional(),
   profile: profile.optional(),
+  threadTools: threadToolsSchema.optional(),
   subagents: optionsOf<AgentChoice>(choiceShape).optional(),
   secrets: z.array(z.string()).optional(),
   workspaceCapture: z

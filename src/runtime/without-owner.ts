@@ -42,7 +42,6 @@ export function withoutOwner(
     resolveConfig: nothing,
     verbs: THREAD_VERBS,
     rebind: nothing,
-    withinCeiling: (config) => config,
     withinCeiling: nothing,
     // Who opens the tree has the providers, and says so when the run is to start.
     requireProvider: () => undefined,

@@ -234,7 +234,11 @@ class TurnReader {
       ? { kind: "result" as const, output: LAST_TURN, isError: true }
       : await executeTool(this.#session, this.#ports, this.#signal, call);
     this.#signal.throwIfAborted();
-    if (outcome.kind === "waiting") return;
+    if (outcome.kind === "waiting") {
+      // One that waited for an approval is made again.
+      this.#turn.started.delete(call.callId);
+      return;
+    }
     await this.#ports.toolReturned(resultOf(call.callId, call.name, outcome.output, outcome.isError));
     this.#signal.throwIfAborted();
   }

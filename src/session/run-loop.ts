@@ -87,7 +87,11 @@ async function executeCall(
   started.add(keyOf(session, call));
   const outcome = await executeTool(session, ports, signal, call);
   signal.throwIfAborted();
-  if (outcome.kind === "waiting") return;
+  if (outcome.kind === "waiting") {
+    // One that waited for an approval is made again.
+    started.delete(keyOf(session, call));
+    return;
+  }
   await ports.toolReturned({
     kind: "tool_result",
     callId: call.callId,

@@ -2,6 +2,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
+import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Lineage } from "../protocol/thread.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
@@ -11,6 +12,7 @@ import type { Look, Transaction } from "../control/transaction.ts";
 import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
 import type { Lease, ProcessIdentity, Store } from "../store/port.ts";
 import type { CreateOptions } from "./create.ts";
+import type { CapabilitiesOf } from "./fork.ts";
 
 export interface ThreadPorts {
   readonly store: Store;
@@ -36,4 +38,12 @@ export interface ThreadPorts {
   look<T>(tree: TreeId, plan: (look: Look) => T): Promise<T>;
   /** The session that a loaded agent has with this provider; null for one that is not loaded, or is with another. */
   sessionOf(agent: AgentRecord, provider: string): Promise<NativeSession | null>;
+}
+
+/** Of every adapter, asked before a plan, for a plan asks nobody. */
+export async function capabilitiesOf(providers: ThreadPorts["providers"]): Promise<CapabilitiesOf> {
+  const known = new Map<string, ThreadCapabilities>();
+  for (const [name, adapter] of Object.entries(providers))
+    known.set(name, adapter.loop === "ours" ? adapter.threads : await adapter.capabilities());
+  return (provider) => known.get(provider) ?? null;
 }

@@ -62,9 +62,10 @@ export function hostTools(
   root: ThreadId,
   options: HostToolOptions = {},
 ): readonly HostTool[] {
-  const { profile, limits } = control.tree;
+  const { profile, limits, shared } = control.tree;
+  const { allow } = shared.betweenTrees.policy;
   const caller = { kind: "agent", threadId: root, runId: null, step: 0, callId: null } as const;
-  return bind(control, hostBuiltIns(profile, limits), {
+  return bind(control, hostBuiltIns(profile, limits, allow), {
     ...options,
     caller: async () => caller,
     notice: true,
@@ -80,9 +81,10 @@ export function agentTools(
   agent: AgentRecord,
   options: HostToolOptions & { readonly authorise: () => Promise<unknown> },
 ): readonly HostTool[] {
-  const { profile, limits } = control.tree;
-  const inRun = builtInsFor(agent.config, agentBuiltIns(profile, limits));
-  return bind(control, agent.hostDriven ? hostBuiltIns(profile, limits) : inRun, {
+  const { profile, limits, shared } = control.tree;
+  const { allow } = shared.betweenTrees.policy;
+  const inRun = builtInsFor(agent.config, agentBuiltIns(profile, limits, allow));
+  return bind(control, agent.hostDriven ? hostBuiltIns(profile, limits, allow) : inRun, {
     ...options,
     notice: agent.hostDriven,
     caller: async () => {

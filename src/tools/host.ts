@@ -37,8 +37,10 @@ export function createToolHost(parts: ToolHostParts): ToolHost {
   const builtInsOf = (agent: AgentRecord): readonly BuiltIn[] => {
     const control = parts.control(agent.treeId);
     let all = made.get(control);
-    if (all === undefined)
-      made.set(control, (all = agentBuiltIns(control.tree.profile, control.tree.limits)));
+    if (all === undefined) {
+      const { profile, limits, shared } = control.tree;
+      made.set(control, (all = agentBuiltIns(profile, limits, shared.betweenTrees.policy.allow)));
+    }
     return builtInsFor(agent.config, all);
   };
 

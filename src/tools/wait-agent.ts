@@ -83,7 +83,7 @@ export function waitAgent(profile: Profile, limits: Limits, hostDriven: boolean)
       }
       return {
         kind: "waiting",
-        waitId: await control.wait({ runId: caller.runId, callId: caller.callId }, wait),
+        on: await control.wait({ runId: caller.runId, callId: caller.callId }, wait),
       };
     },
   });

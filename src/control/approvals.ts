@@ -1,0 +1,56 @@
+/**
+ * Approval of a tool call of ours before it is done (XTR-4): a stored request like those that providers make, so that it
+ * survives unload and restart. The call waits; once it is answered it is made again, and finds its answer.
+ */
+import { RejectedError } from "../protocol/errors.ts";
+import type { RequestId } from "../protocol/ids.ts";
+import type { Caller } from "../protocol/tool.ts";
+import { receiptKey } from "./idempotency.ts";
+import { currentRun, openRequest } from "./runs.ts";
+import { must, type Transaction } from "./transaction.ts";
+
+const YES: ReadonlySet<string> = new Set(["yes", "y", "ok", "approve", "approved", "allow", "allowed"]);
+
+/**
+ * The request that the call waits for; null when it was approved.
+ * @throws RejectedError `AUTHORITY_ESCALATION_DENIED` when it was not, `INVALID_ARGUMENT` for a caller that cannot wait.
+ */
+export function approvalOf(
+  tx: Transaction,
+  caller: Extract<Caller, { readonly kind: "agent" }>,
+  { tool, text }: { readonly tool: string; readonly text: string },
+): RequestId | null {
+  if (caller.runId === null || caller.callId === null) {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `${tool} wants an approval, and there is no run here that could wait for one; let an agent of the tree do it.`,
+      { tool },
+    );
+  }
+  const key = `${receiptKey(caller, undefined)}:approval`;
+  const known = tx.store.receipt(tx.treeId, key)?.answer as RequestId | undefined;
+  if (known === undefined) return ask(tx, caller.runId, caller.callId, key, text);
+  const request = must(tx.store.request(known), "request", known);
+  if (request.status === "pending") return request.id;
+  const answer = request.answer ?? request.status;
+  if (request.status === "resolved" && YES.has(answer.trim().toLowerCase())) return null;
+  throw new RejectedError(
+    "AUTHORITY_ESCALATION_DENIED",
+    `${tool} was not approved (${answer}); do without it.`,
+    { tool, request: request.id },
+  );
+}
+
+function ask(tx: Transaction, runId: `run_${string}`, callId: string, key: string, text: string): RequestId {
+  const requestId = tx.id("req");
+  const run = currentRun(tx, runId);
+  openRequest(tx, tx.agent(run.threadId), run, {
+    callId,
+    requestId,
+    kind: "approval",
+    text: tx.context.redact(text),
+  });
+  const receipt = { treeId: tx.treeId, key, argumentsDigest: "", answer: requestId };
+  tx.store.putReceipt({ ...receipt, createdAt: tx.now });
+  return requestId;
+}
