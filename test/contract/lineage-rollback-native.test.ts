@@ -1,7 +1,7 @@
 /** Rollbacks of providers that own their loop (C9.5, C9.6, C9.10): asked through the guard, and never trusted in silence. */
 import { describe, expect, test } from "vitest";
 import { RejectedError, TransientError } from "../../src/protocol/errors.ts";
-import { crashAfter, refuse } from "../../src/providers/scripted/native/faults.ts";
+import { crashAfter, hang, refuse } from "../../src/providers/scripted/native/faults.ts";
 import {
   exclusiveFork,
   itemFork,
@@ -168,6 +168,25 @@ describe.each(STORES)("a native rollback on %s", (store) => {
     await runs(h, 4, 4);
     expect(held(native)).not.toContain("q2;");
     expect(held(native)).toContain("q4;");
+  });
+
+  test("C9.2 C9.10 no run begins and no other rollback is taken while the provider has not answered", async () => {
+    const native = turnFork(SCRIPT);
+    await using h = await open(store, native);
+    await runs(h, 1, 3);
+    native.fault("rollbackThread", hang("answer"));
+    const rolling = back(h, 1);
+    await native.gates.arrived("answer");
+    await expect(back(h, 2)).rejects.toMatchObject({ code: "ROLLBACK_ACTIVE_RUN" });
+    const work = await h.tree.root.send("q4;");
+    await h.clock.settle();
+    expect(await statuses(h)).toHaveLength(3);
+    native.gates.open("answer");
+    expect((await rolling).native).toBe("rolled_back");
+    expect((await work.outcome()).ending).toBe("completed");
+    expect(await statuses(h)).toEqual(["completed", "rolled_back", "rolled_back", "completed"]);
+    expect(held(native)).toContain("q4;");
+    expect(held(native)).not.toContain("q2;");
   });
 
   test("the undo leaves it as it is, and the next run is told what it misses", async () => {

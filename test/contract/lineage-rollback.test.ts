@@ -305,6 +305,27 @@ describe.each(STORES)("a rollback on %s", (store) => {
   });
 });
 
+describe.each(STORES)("a subagent that is rolled back on %s", (store) => {
+  test("C9.5 has what it was born with, also at its start", async () => {
+    const scripts = {
+      "/root": [spawn("helper", "help;", { fork_turns: "all" }), say("asked"), echo("A")],
+      "/root/helper": [echo("helper")],
+    };
+    await using h = await harness({ store, scripts });
+    const look = new Look(h);
+    await h.ask("the question;");
+    await look.until("both are done", async () => (await look.status("/root/helper")) === "idle");
+    await h.clock.settle();
+    const helper = await (await h.tree.agent("/root/helper")).record();
+    await h.runtime.threads.rollBack(helper.threadId, ordinal(0));
+    await (await h.tree.agent("/root/helper")).send("again;").then((work) => work.outcome());
+    const told = JSON.stringify(h.provider.requests("/root/helper").at(-1)!.messages);
+    expect(told).toContain("the question;");
+    expect(told).toContain("again;");
+    expect(told).not.toContain("help;");
+  });
+});
+
 describe.each(STORES)("forks and rollbacks on %s", (store) => {
   test("X-3 C9.8 a fork that is rolled back to its start is told what it inherits again", async () => {
     const { h } = await open(store);
