@@ -5,12 +5,21 @@
  */
 import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
-import type { MailId, RunId, ThreadId, WorkId } from "../protocol/ids.ts";
+import type {
+  HandoffId,
+  MailId,
+  ProviderThreadId,
+  RunId,
+  ThreadId,
+  TransferId,
+  WorkId,
+} from "../protocol/ids.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import { PROFILES, type Profile } from "../protocol/profile.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
-import type { TransferRecord } from "../protocol/transfer.ts";
+import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
 
@@ -34,6 +43,8 @@ export interface Picture {
   readonly mailOf: ReadonlyMap<ThreadId, readonly MailRecord[]>;
   readonly runsOf: ReadonlyMap<ThreadId, readonly RunRecord[]>;
   readonly transfers: readonly TransferRecord[];
+  readonly handoffOf: ReadonlyMap<HandoffId, HandoffRecord>;
+  readonly providerThreadsOf: ReadonlyMap<ThreadId, readonly ProviderThreadRecord[]>;
   /** Transcript items since the last look. */
   readonly newItems: readonly (readonly [ThreadId, readonly TranscriptItem[]])[];
   /** Events since the last look. */
@@ -46,6 +57,12 @@ export interface Memory {
   readonly mail: Map<MailId, MailRecord>;
   readonly works: Map<WorkId, WorkRecord>;
   readonly runs: Map<RunId, RunRecord>;
+  readonly agents: Map<ThreadId, AgentRecord>;
+  readonly transfers: Map<TransferId, TransferRecord>;
+  readonly handoffs: Map<HandoffId, HandoffRecord>;
+  readonly providerThreads: Map<ProviderThreadId, ProviderThreadRecord>;
+  /** Digests of the snapshots of a thread, by revision from 1. */
+  readonly contexts: Map<ThreadId, readonly string[]>;
   readonly items: Map<ThreadId, number>;
   /** How often a message stands in a transcript, and in how many outputs of waits it was handed out. */
   readonly shown: Map<MailId, { items: number; handed: number }>;
@@ -61,6 +78,11 @@ export function newMemory(): Memory {
     mail: new Map(),
     works: new Map(),
     runs: new Map(),
+    agents: new Map(),
+    transfers: new Map(),
+    handoffs: new Map(),
+    providerThreads: new Map(),
+    contexts: new Map(),
     items: new Map(),
     shown: new Map(),
     events: new Map(),
@@ -90,6 +112,14 @@ export function takePicture(view: StoreView, tree: TreeRecord, memory: Memory): 
     mailOf: new Map(agents.map(({ threadId }) => [threadId, all((page) => view.mailOf(threadId, page))])),
     runsOf: new Map(agents.map(({ threadId }) => [threadId, all((page) => view.runsOf(threadId, page))])),
     transfers: all((page) => view.transfers(treeId, page)),
+    handoffOf: new Map(
+      agents
+        .flatMap(({ threadId }) => all((page) => view.handoffsOf(threadId, page)))
+        .map((handoff) => [handoff.id, handoff]),
+    ),
+    providerThreadsOf: new Map(
+      agents.map(({ threadId }) => [threadId, view.providerThreadsOf(threadId)] as const),
+    ),
     newItems,
     newEvents: view.events(treeId, memory.lastEvent, view.lastEvent(treeId) - memory.lastEvent),
     memory,
@@ -97,7 +127,13 @@ export function takePicture(view: StoreView, tree: TreeRecord, memory: Memory): 
 }
 
 /** What the formulas compare the next picture with. */
-export function remember({ works, mailOf, runsOf, newItems, newEvents, memory }: Picture): void {
+export function remember(picture: Picture): void {
+  const { agents, works, mailOf, runsOf, transfers, handoffOf, newItems, newEvents, memory } = picture;
+  for (const agent of agents) memory.agents.set(agent.threadId, agent);
+  for (const transfer of transfers) memory.transfers.set(transfer.id, transfer);
+  for (const handoff of handoffOf.values()) memory.handoffs.set(handoff.id, handoff);
+  for (const rows of picture.providerThreadsOf.values())
+    for (const record of rows) memory.providerThreads.set(record.id, record);
   for (const work of works) memory.works.set(work.id, work);
   for (const rows of mailOf.values()) for (const mail of rows) memory.mail.set(mail.id, mail);
   for (const rows of runsOf.values()) for (const run of rows) memory.runs.set(run.id, run);

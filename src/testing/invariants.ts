@@ -12,6 +12,8 @@ import { logFormulas } from "./invariants-log.ts";
 import { mailFormulas } from "./invariants-mail.ts";
 import { type Formula, newMemory, remember, takePicture, type Violation } from "./invariants-picture.ts";
 import { runFormulas } from "./invariants-run.ts";
+import { threadFormulas } from "./invariants-thread.ts";
+import { transferFormulas } from "./invariants-transfer.ts";
 import { workFormulas } from "./invariants-work.ts";
 
 /** Checks over all that a store holds. */
@@ -20,7 +22,14 @@ export interface Invariants {
   check(view: StoreView): readonly Violation[];
 }
 
-const FORMULAS: readonly Formula[] = [...mailFormulas, ...workFormulas, ...runFormulas, ...logFormulas];
+const FORMULAS: readonly Formula[] = [
+  ...mailFormulas,
+  ...workFormulas,
+  ...runFormulas,
+  ...threadFormulas,
+  ...transferFormulas,
+  ...logFormulas,
+];
 
 /** A checker for one tree, to be asked after each commit. */
 export function invariants(treeId: TreeId): Invariants {

@@ -69,9 +69,13 @@ function requireUndoable({ threadId, thread, runs, currentRun }: ThreadAgent): R
   );
 }
 
-/** Where the loop is ours the conversation is the transcript, and the runs are in it again. */
+/**
+ * Where the loop is ours the conversation is the transcript, and the runs are in it again. A run that was told of others by
+ * a text that is void by now is a gap, with all that came after it there: they are told together, and nothing twice.
+ */
 function teachAgain(tx: Transaction, agent: ThreadAgent, runs: readonly RunRecord[]): void {
   const handoffs = [...allOf((page) => tx.store.handoffsOf(agent.threadId, page))];
+  const untaught = new Set<ProviderThreadId>();
   for (const run of runs) {
     const record = ourConversation(tx, run.providerThreadId);
     if (record === null || run.acceptedAt === null) continue;
@@ -79,6 +83,11 @@ function teachAgain(tx: Transaction, agent: ThreadAgent, runs: readonly RunRecor
       ({ id, targetRunId, deliveredAt }) =>
         targetRunId === run.id && deliveredAt !== null && !record.handoffIds.includes(id),
     );
+    const isVoid = told.some(
+      ({ sourceThreadId, status }) => sourceThreadId === agent.threadId && status === "superseded",
+    );
+    if (isVoid) untaught.add(record.id);
+    if (untaught.has(record.id)) continue;
     tx.store.putProviderThread({
       ...record,
       nativeRunOrdinals: addOrdinal(record.nativeRunOrdinals, run.ordinal),
