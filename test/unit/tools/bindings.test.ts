@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { say } from "../../../src/providers/scripted/script.ts";
 import { answerAnthropicToolUse, toAnthropicTools } from "../../../src/tools/bindings/anthropic.ts";
+import { toAiSdkTools } from "../../../src/tools/bindings/ai-sdk.ts";
+import { THREAD_TOOLS } from "../../../src/protocol/tools-words.ts";
 import { answerMcpCall, toMcpTools } from "../../../src/tools/bindings/mcp.ts";
 import { answerOpenAICall, toOpenAITools } from "../../../src/tools/bindings/openai.ts";
 import { type HostTool, hostTools } from "../../../src/tools/host-tools.ts";
@@ -70,6 +72,38 @@ describe("renderings", () => {
       list_agents: "reads",
       read_artifact: "reads",
     });
+  });
+
+  test("XTR the tools between trees are rendered from one definition each, in all four shapes", async () => {
+    await using other = await harness({
+      tree: { hostDriven: true },
+      runtime: { threadTools: { allow: "all" } },
+    });
+    const all = hostTools(other.tree.control, other.tree.id);
+    const between = all.filter(({ name }) => (THREAD_TOOLS as readonly string[]).includes(name));
+    expect(between.map(({ name }) => name)).toEqual([...THREAD_TOOLS]);
+    const sdk = toAiSdkTools(between);
+    for (const [at, { name, description, parameters, title, hints }] of between.entries()) {
+      expect(toOpenAITools(between)[at]).toEqual({
+        type: "function",
+        name,
+        description,
+        parameters,
+        strict: false,
+      });
+      expect(toAnthropicTools(between)[at]).toEqual({ name, description, input_schema: parameters });
+      expect(toMcpTools(between)[at]).toMatchObject({
+        name,
+        title,
+        description,
+        inputSchema: parameters,
+        annotations: { title, readOnlyHint: hints.readOnly, destructiveHint: false },
+      });
+      expect(sdk[name]!.description).toBe(description);
+      expect(sdk[name]!.inputSchema["~standard"].jsonSchema.input()).toEqual(parameters);
+    }
+    const reading = toMcpTools(between).filter(({ annotations }) => annotations.readOnlyHint);
+    expect(reading.map(({ name }) => name)).toEqual(["read_thread", "wait_threads"]);
   });
 
   test("every rendering has all tools, in one order", () => {

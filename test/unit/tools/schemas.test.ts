@@ -1,10 +1,16 @@
 /** The definitions as models see them: fields per profile, and texts that say what is needed. */
 import { describe, expect, test } from "vitest";
+import type { AgentConfig } from "../../../src/protocol/agent.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { PROFILES } from "../../../src/protocol/profile.ts";
-import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../../../src/protocol/tools-words.ts";
+import {
+  COLLABORATION_TOOLS,
+  CONTEXT_TOOLS,
+  RESULT_TOOLS,
+  THREAD_TOOLS,
+} from "../../../src/protocol/tools-words.ts";
 import type { BuiltIn } from "../../../src/tools/built-in.ts";
-import { agentBuiltIns, hostBuiltIns } from "../../../src/tools/built-ins.ts";
+import { agentBuiltIns, builtInsFor, hostBuiltIns } from "../../../src/tools/built-ins.ts";
 
 function all(profile: keyof typeof PROFILES): readonly BuiltIn[] {
   const { collaboration, results } = agentBuiltIns(PROFILES[profile], DEFAULT_LIMITS);
@@ -58,6 +64,49 @@ describe("the default profile", () => {
       "read_artifact",
     ]);
   });
+});
+
+describe("between trees", () => {
+  const { context, threads } = agentBuiltIns(PROFILES.default, DEFAULT_LIMITS, "all");
+
+  test("pins and thread tools stand between the six and those for results, in their stable order", () => {
+    const config = { leaf: false } as AgentConfig;
+    const all = builtInsFor(config, agentBuiltIns(PROFILES.default, DEFAULT_LIMITS, "all"));
+    expect(all.map(({ name }) => name)).toEqual([
+      ...COLLABORATION_TOOLS,
+      ...CONTEXT_TOOLS,
+      ...THREAD_TOOLS,
+      ...RESULT_TOOLS,
+    ]);
+    const leaf = builtInsFor(
+      { ...config, leaf: true },
+      agentBuiltIns(PROFILES.default, DEFAULT_LIMITS, "all"),
+    );
+    expect(leaf.map(({ name }) => name)).toEqual([...RESULT_TOOLS]);
+    expect(agentBuiltIns(PROFILES.codex, DEFAULT_LIMITS, "all")).toMatchObject({ context: [], threads: [] });
+  });
+
+  test("their fields", () => {
+    expect(fields([...context, ...threads])).toEqual({
+      pin_context: ["section", "text"],
+      create_thread: ["threads", "idempotency_key?"],
+      send_message_to_thread: ["thread_id", "message", "idempotency_key?"],
+      read_thread: ["thread_id?", "before?", "limit?"],
+      wait_threads: ["thread_ids", "timeout_ms?", "cursor?"],
+      fork_thread: ["thread_id?", "run_id?", "title?", "strategy?", "message?", "idempotency_key?"],
+      merge_back: ["fork_thread_id?", "idempotency_key?"],
+    });
+  });
+
+  test.each([...context, ...threads].map((tool) => [tool.name, tool] as const))(
+    "%s is a closed object, and says when to use it and when not",
+    (_name, tool) => {
+      expect(tool.parameters).toMatchObject({ type: "object", additionalProperties: false });
+      expect(JSON.stringify(tool.parameters)).not.toContain(String(Number.MAX_SAFE_INTEGER));
+      expect(tool.description).toMatch(/Use it .*Do not use it /);
+      expect(tool.description.length).toBeLessThan(1600);
+    },
+  );
 });
 
 describe.each(["default", "codex"] as const)("every definition of %s", (profile) => {
