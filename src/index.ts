@@ -106,6 +106,7 @@ export type { RunRecord } from "./protocol/run.ts";
 export type { TranscriptItem } from "./protocol/transcript.ts";
 export type { HandoffRecord, TransferRecord } from "./protocol/transfer.ts";
 export type { Usage, UsageReport } from "./protocol/usage.ts";
+export type { ThreadToolsPolicy } from "./protocol/thread-tools.ts";
 export type { WorkEnding, WorkOutcome, WorkRecord } from "./protocol/work.ts";
 export { stderrLogger, type Logger } from "./platform/logger.ts";
 export { systemClock, type Clock } from "./platform/clock.ts";

@@ -262,7 +262,7 @@ export function writeFork(tx: StoreTx, plan: ForkPlan, request: ForkRequest, ids
 
 /** @throws RejectedError `INVALID_ARGUMENT`. */
 export function requireTitle(title: string): string {
-  const length = [...title].length;
+  const { length } = Array.from(title);
   if (title.trim() !== "" && length <= TITLE_CHARACTERS && title.isWellFormed()) return title;
   throw new RejectedError(
     "INVALID_ARGUMENT",
