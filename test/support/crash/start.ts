@@ -13,9 +13,9 @@ export class Process {
   readonly #waiting = new Set<() => void>();
   #over = false;
 
-  constructor(path: string, mode: string, tree: string, options: JsonObject) {
-    const script = fileURLToPath(new URL("process.ts", import.meta.url));
-    this.child = spawn(process.execPath, [script, path, mode, tree, JSON.stringify(options)], {
+  constructor(program: string, args: readonly string[]) {
+    const script = fileURLToPath(new URL(program, import.meta.url));
+    this.child = spawn(process.execPath, [script, ...args], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     const lines = createInterface({ input: this.child.stdout! });
@@ -67,6 +67,10 @@ export class Process {
     this.child.stdin!.write("go\n");
   }
 
+  order(order: JsonObject): void {
+    this.child.stdin!.write(`${JSON.stringify(order)}\n`);
+  }
+
   freeze(): void {
     this.child.kill("SIGSTOP");
   }
@@ -82,5 +86,10 @@ export class Process {
 }
 
 export function start(path: string, mode: string, tree = "-", options: JsonObject = {}): Process {
-  return new Process(path, mode, tree, options);
+  return new Process("process.ts", [path, mode, tree, JSON.stringify(options)]);
+}
+
+/** One that does what it is told, order by order. */
+export function startRacer(path: string): Process {
+  return new Process("racer.ts", [path]);
 }

@@ -1,0 +1,23 @@
+/** Processes that race for one thread: exactly one wins, and the other is told what has beaten it (lineage C11.9). */
+import { test } from "vitest";
+import {
+  continueAndArchive,
+  continueAndClose,
+  settleAndReconcile,
+  twoContinues,
+} from "../support/crash/races.ts";
+
+/** A hundred of each are run with the long suites. */
+const ROUNDS = 20;
+
+test("S1-24 C11.9 of two continues one wins, and the other learns that the thread has changed or is busy", () =>
+  twoContinues(ROUNDS));
+
+test("C11.9 C2.1 of a continue and a close one wins: the thread is busy, or closed", () =>
+  continueAndClose(ROUNDS));
+
+test("C11.9 C3.7 of a continue and an archive one wins: an open thread goes on, a closed one is archived", () =>
+  continueAndArchive(ROUNDS));
+
+test("S1-67 C14.1 of a settle and a reconcile one wins, and the run has one end and one revision", () =>
+  settleAndReconcile(ROUNDS));

@@ -1,0 +1,74 @@
+/**
+ * A process that races with others for one thread. It does what it is told, a JSON line each, and answers with a line each.
+ *
+ * `node racer.ts <path>`
+ */
+import { createInterface } from "node:readline";
+import { CoppiceError, describeError } from "../../../src/protocol/errors.ts";
+import type { JsonObject } from "../../../src/protocol/json.ts";
+import type { CommandVerb } from "../../../src/protocol/command.ts";
+import type { TreeId } from "../../../src/protocol/ids.ts";
+import { gate, repeat, say, together } from "../../../src/providers/scripted/script.ts";
+import { scripted } from "../../../src/providers/scripted/provider.ts";
+import { commandTree } from "../../../src/runtime/command-tree.ts";
+import { createRuntime } from "../../../src/runtime/create-runtime.ts";
+import type { TreeHandle } from "../../../src/runtime/tree-handle.ts";
+import { openSqliteStore } from "../../../src/store/sqlite.ts";
+
+type Order = { readonly round: number; readonly tree: TreeId } & (
+  | { readonly act: "command"; readonly verb: CommandVerb; readonly arguments: JsonObject }
+  /** Owns the thread and runs up to where it is about to settle. */
+  | { readonly act: "own" | "settle" }
+  /** Takes every other process for dead. */
+  | { readonly act: "reconcile" }
+);
+
+const [path = ""] = process.argv.slice(2);
+const store = await openSqliteStore({ path, synchronous: "normal", busyTimeoutMs: 30_000 });
+const provider = scripted({
+  "/root": [repeat(({ inputs }) => together(gate(/settle \d+/.exec(inputs.at(-1)!)![0]), say("done")))],
+});
+const runtime = await createRuntime({ store, providers: { scripted: provider }, provenDead: () => true });
+const trees = new Map<TreeId, TreeHandle>();
+
+async function carryOut(order: Order): Promise<void> {
+  const { tree } = order;
+  switch (order.act) {
+    case "command":
+      await commandTree(store, tree, order.verb, order.arguments, { timeoutMs: 60_000 });
+      return;
+    case "own": {
+      const handle = await runtime.openTree({ id: tree });
+      trees.set(tree, handle);
+      await handle.root.send(`settle ${order.round}`);
+      await provider.gates.arrived(`settle ${order.round}`);
+      return;
+    }
+    case "settle": {
+      const handle = trees.get(tree)!;
+      provider.gates.open(`settle ${order.round}`);
+      // It is lost when the other was faster.
+      await handle.idle().catch(() => undefined);
+      await handle.close().catch(() => undefined);
+      return;
+    }
+    case "reconcile":
+      await runtime.threads.reconcile(tree);
+  }
+}
+
+process.stdout.write(`${JSON.stringify({ ready: process.pid })}\n`);
+for await (const line of createInterface({ input: process.stdin })) {
+  const order = JSON.parse(line) as Order;
+  const told = await carryOut(order).then(
+    () => ({ won: true }),
+    (error: unknown) => ({
+      won: false,
+      code: CoppiceError.is(error) ? error.code : "OTHER",
+      text: describeError(error),
+    }),
+  );
+  process.stdout.write(`${JSON.stringify({ round: order.round, ...told })}\n`);
+}
+await runtime.close();
+await store.close();
