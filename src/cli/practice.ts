@@ -13,6 +13,8 @@ const MODEL = "practice";
 const HANDED = "[runtime: ";
 const QUOTED_COLUMNS = 60;
 const FOUND_LINES = 3;
+/** Of the frame of a text that was handed over: it is about the thread, not from it. */
+const FRAME = /^(?:Covers|Workspace|- Goal): /;
 /** What a provider of this kind has answered: nothing that anybody wants back. */
 const HEARD = ' heard "';
 /** `recall port`: every line with that word, wherever it was learnt. */
@@ -46,9 +48,8 @@ function recalled(name: string, messages: readonly PromptMessage[], word: string
       messages.findLastIndex(({ role }) => role === "user"),
     )
     .flatMap((message) => (message.role === "user" ? message.text.split("\n") : []))
-    .filter(
-      (line) => line.toLowerCase().includes(word) && !RECALL.test(line.trim()) && !line.includes(HEARD),
-    );
+    .filter((line) => line.toLowerCase().includes(word))
+    .filter((line) => ![RECALL, FRAME].some((form) => form.test(line.trim())) && !line.includes(HEARD));
   if (lines.length === 0) return `${name} knows nothing of "${quoted(word)}".`;
   const found = [...new Set(lines.map(quoted))].slice(-FOUND_LINES);
   return `${name} knows: ${found.map((line) => `"${line}"`).join(", ")}.`;

@@ -103,7 +103,7 @@ export class Place implements Disposable {
 
   /** Runs a command to its end, on this place's store. */
   run(...args: readonly string[]): Promise<Ended> {
-    return this.start([...args, "--store", this.store]).ended;
+    return this.start(this.#onStore(args)).ended;
   }
 
   /** The demo, as fast as it goes. */
@@ -119,8 +119,14 @@ export class Place implements Disposable {
   }
 
   async rows(...args: readonly string[]): Promise<Row[]> {
-    const { stdout } = await this.run(...args, "--json");
+    const { stdout } = await this.start(this.#onStore([...args, "--json"])).ended;
     return rowsOf(stdout);
+  }
+
+  /** Options stand before what follows a `--`. */
+  #onStore(args: readonly string[]): string[] {
+    const end = args.includes("--") ? args.indexOf("--") : args.length;
+    return [...args.slice(0, end), "--store", this.store, ...args.slice(end)];
   }
 
   [Symbol.dispose](): void {

@@ -159,7 +159,9 @@ function switchLines(terminal: Terminal, transfer: TransferRecord, thread: strin
     transfer.sourceThreadId === transfer.targetThreadId
       ? `${clean(sourceProvider ?? "–")} → ${clean(targetProvider ?? "–")}`
       : `${name(transfer.sourceThreadId)} → ${name(transfer.targetThreadId)}`;
-  const from = basePoint === null ? "all" : `from run ${basePoint.ordinal}`;
+  const since =
+    transfer.type === "merge_back" ? "what came after the fork" : `after run ${basePoint?.ordinal}`;
+  const from = basePoint === null ? "all" : since;
   const how =
     resolution === null
       ? `asked for: ${clean(requestedStrategy)}`
@@ -172,7 +174,7 @@ function switchLines(terminal: Terminal, transfer: TransferRecord, thread: strin
   return [
     `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${state}`,
     clip(`    ${way}`, terminal.columns),
-    clip(`    ${from} to run ${sourcePoint.ordinal}, ${how}${stale}${failed}`, terminal.columns),
+    clip(`    ${from}, up to run ${sourcePoint.ordinal}, ${how}${stale}${failed}`, terminal.columns),
   ];
 }
 

@@ -1,5 +1,5 @@
 /** `coppice thread fork` and `merge`: a thread that begins where another one stood, and what it came to, brought back. */
-import { createInterface } from "node:readline/promises";
+import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import type { RunId } from "../../protocol/ids.ts";
 import type { StoreView } from "../../store/port.ts";
@@ -181,17 +181,15 @@ async function chosen(
   if (availability.native !== true) {
     terminal.line(terminal.paint("dim", `  (not natively: ${availability.native.replaceAll("_", " ")})`));
   }
-  const lines = createInterface({ input: process.stdin, output: process.stdout });
-  try {
-    for (;;) {
-      const answer = (await lines.question(`1 to ${ways.length} [1] `, { signal: terminal.signal })).trim();
-      const way = ways[answer === "" ? 0 : Number(answer) - 1];
-      if (way !== undefined) return way.strategy;
-      terminal.line(`Give a number, 1 to ${ways.length}.`);
-    }
-  } finally {
-    lines.close();
+  const ask = `1 to ${ways.length} [1] `;
+  const lines = createInterface({ input: process.stdin, signal: terminal.signal });
+  terminal.raw(ask);
+  for await (const line of lines) {
+    const way = ways[line.trim() === "" ? 0 : Number(line) - 1];
+    if (way !== undefined) return way.strategy;
+    terminal.raw(`Give a number, ${ask}`);
   }
+  throw badUse("no way was chosen, and no fork is made; choose one, or give --strategy.");
 }
 
 /** No thread is made: the source is named, for whoever starts one (C5.16). */

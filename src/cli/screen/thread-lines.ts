@@ -37,7 +37,7 @@ export function listLines(
   const provider = thread.provider === null ? "no run yet" : providerName(thread.provider, thread.model);
   const facts = [
     thread.legacy ? "legacy-unthreaded" : provider,
-    counted(thread.executions, "run"),
+    ...(thread.executions === 0 && !thread.legacy ? [] : [counted(thread.executions, "run")]),
     doing,
     ago(now - thread.updatedAt),
   ];
