@@ -7,7 +7,7 @@ import type { ThreadFacts } from "../protocol/thread.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { ForkFacts, StartFacts, StartTarget } from "../lineage/start-plan.ts";
 import { endOfRun } from "../lineage/thread-reader.ts";
-import { candidateOf } from "../lineage/start-candidates.ts";
+import { candidateOf, divergentOf } from "../lineage/start-candidates.ts";
 import type { StoreView } from "../store/port.ts";
 import { readerOf } from "./thread-reader.ts";
 import type { Look } from "./transaction.ts";
@@ -62,15 +62,20 @@ export function startFacts(
     voided: thread.voided,
     continuity: thread.continuity,
     ordinal: run.ordinal,
-    handoffs: providerThreads.flatMap((one) => deliveredInto(view, one)),
+    // Of no other provider thread does it matter what it was told.
+    handoffs: [candidate, divergentOf(base)].flatMap((one) => deliveredInto(view, one)),
     pending,
     fork: fork === undefined ? null : forkFacts(look, fork, memory),
     limits: look.context.lineage,
   };
 }
 
-function deliveredInto(view: StoreView, { handoffIds }: ProviderThreadRecord): readonly HandoffRecord[] {
-  return handoffIds.flatMap((id) => view.handoff(id) ?? []);
+/** What a provider thread was told; nothing where there is none. */
+export function deliveredInto(
+  view: StoreView,
+  providerThread: Pick<ProviderThreadRecord, "handoffIds"> | null,
+): readonly HandoffRecord[] {
+  return (providerThread?.handoffIds ?? []).flatMap((id) => view.handoff(id) ?? []);
 }
 
 /** The conversation that a point names, such as a subagent's; else the one that its run went through. */

@@ -6,7 +6,7 @@
  * - R2 What cannot be carried out sends nothing; the error says what to do (C4.9).
  */
 import { RejectedError } from "../protocol/errors.ts";
-import type { HandoffId, RunId, TransferId } from "../protocol/ids.ts";
+import type { HandoffId, TransferId } from "../protocol/ids.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
@@ -190,7 +190,7 @@ export function planStart(
     record: id === null ? null : (look.store.providerThread(id) ?? null),
     intended,
     resolvedNatively: named !== null && look.store.transfer(named)?.status === "resolved_native",
-    texts: textsOf({ look, agent, run, to, facts, items }, plan),
+    texts: textsOf({ look, agent, run, to, items }, plan),
     snapshot: snapshot === null ? null : renderSnapshot(snapshot),
   };
 }

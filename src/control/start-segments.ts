@@ -118,11 +118,11 @@ function segmentOf(
 }
 
 /** What was rolled back later is told with the end that it had then (C9.9). */
-function asItWas({ rolledBack, ...run }: RunRecord, asOf: number): HandoffSegment["runs"][number] {
-  if (rolledBack === null) return { ...run, rolledBack: false };
-  return rolledBack.at <= asOf
-    ? { ...run, rolledBack: true }
-    : { ...run, status: rolledBack.from, rolledBack: false };
+function asItWas(run: RunRecord, asOf: number): HandoffSegment["runs"][number] {
+  const { id, ordinal, reason, provider, error, rolledBack } = run;
+  const later = rolledBack !== null && rolledBack.at > asOf;
+  const status = later ? rolledBack.from : run.status;
+  return { id, ordinal, status, reason, provider, error, rolledBack: rolledBack !== null && !later };
 }
 
 /** The newest checkpoint record at or before a run. */

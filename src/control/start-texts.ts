@@ -18,8 +18,8 @@ import { replaySeed } from "../lineage/handoff/seed.ts";
 import { handoffOf } from "../lineage/transfer.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { mergeBackDelta } from "../lineage/merge-back.ts";
-import type { HandoffBase, StartFacts, StartPlan } from "../lineage/start-plan.ts";
-import type { Destination } from "./start-facts.ts";
+import type { HandoffBase, StartPlan } from "../lineage/start-plan.ts";
+import { deliveredInto, type Destination } from "./start-facts.ts";
 import { forkSegments, ownSegments, type Segments, sinceBase } from "./start-segments.ts";
 import { readerOf } from "./thread-reader.ts";
 import { contextOf } from "./thread-context.ts";
@@ -44,7 +44,6 @@ interface TextRequest {
   readonly agent: ThreadAgent;
   readonly run: Pick<RunRecord, "causes">;
   readonly to: Destination;
-  readonly facts: StartFacts;
   /** The thread's own transcript. */
   readonly items: readonly TranscriptItem[];
 }
@@ -130,10 +129,11 @@ function mergeBackOf(
   transfer: TransferRecord,
   into: HandoffBase["providerThreadId"],
 ): StartText {
-  const { look, agent, facts } = request;
+  const { look, agent } = request;
   const fork = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
   const target = into === null ? null : (look.store.providerThread(into) ?? null);
-  const delta = mergeBackDelta(readerOf(look.store, fork), transfer.sourcePoint, target, facts.handoffs);
+  const known = deliveredInto(look.store, target);
+  const delta = mergeBackDelta(readerOf(look.store, fork), transfer.sourcePoint, target, known);
   const told = forkSegments(look, transfer);
   const own = told.segments.at(-1)!;
   const inDelta = own.runs.filter(({ ordinal }) => holdsOrdinal(delta.runs, ordinal));

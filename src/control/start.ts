@@ -5,7 +5,7 @@ import type { RunId } from "../protocol/ids.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
-import { retainedBefore } from "../lineage/coverage.ts";
+import { foreignBefore, retainedBefore } from "../lineage/coverage.ts";
 import { fail } from "../lineage/transfer.ts";
 import type { Session } from "../session/session.ts";
 import { currentRun } from "./runs.ts";
@@ -93,10 +93,11 @@ function foreignRuns(
     starting ?? (providerThreadId === null ? undefined : look.store.providerThread(providerThreadId));
   if (known === undefined) return null;
   const runs = new Set<RunId>();
-  for (let at = 1; at < ordinal; at += 1) {
-    if (holdsOrdinal(known.nativeRunOrdinals, at) && !holdsOrdinal(thread.rolledBack, at)) continue;
-    const run = look.store.runAt(threadId, at);
-    if (run !== undefined) runs.add(run.id);
+  for (const [from, to] of foreignBefore({ ...thread, ordinal }, known)) {
+    for (let at = from; at <= to; at += 1) {
+      const run = look.store.runAt(threadId, at);
+      if (run !== undefined) runs.add(run.id);
+    }
   }
   // What stands before the first run is part of the conversation that had the first of the runs that are left.
   const first = retainedBefore({ ...thread, ordinal })[0]?.[0];

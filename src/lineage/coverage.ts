@@ -60,6 +60,15 @@ export function gapOf(
   return providerThread === null ? retained : without(retained, covered(providerThread, handoffs));
 }
 
+/** Earlier runs of which a provider thread's conversation holds nothing: they went elsewhere, or were rolled back. */
+export function foreignBefore(
+  { ordinal, rolledBack }: Pick<RunsBefore, "ordinal" | "rolledBack">,
+  { nativeRunOrdinals }: Pick<Knowing, "nativeRunOrdinals">,
+): readonly OrdinalRange[] {
+  const earlier: readonly OrdinalRange[] = ordinal > 1 ? [[1, ordinal - 1]] : NO_ORDINALS;
+  return without(earlier, without(nativeRunOrdinals, rolledBack));
+}
+
 /** The highest ordinal of a set; 0 where it is empty. */
 export function lastOrdinal(ranges: readonly OrdinalRange[]): number {
   return ranges.at(-1)?.[1] ?? 0;

@@ -44,7 +44,7 @@ export interface StartFacts extends Pick<ThreadFacts, "rolledBack" | "voided"> {
   readonly target: StartTarget;
   /** All provider threads of the thread. */
   readonly providerThreads: readonly ProviderThreadRecord[];
-  /** Handoffs that were delivered into them. */
+  /** Handoffs that were delivered into those of them that the run could go on with, or could but for a rollback. */
   readonly handoffs: readonly HandoffRecord[];
   /** Transfers into this thread that are not over, oldest first. */
   readonly pending: readonly TransferRecord[];

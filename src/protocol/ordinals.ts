@@ -17,17 +17,20 @@ export function unite(a: readonly OrdinalRange[], b: readonly OrdinalRange[]): r
   return united;
 }
 
-/** Those of `a` that are not in `b`. */
+/** Those of `a` that are not in `b`, whose order is no matter; each range is looked at once. */
 export function without(a: readonly OrdinalRange[], b: readonly OrdinalRange[]): readonly OrdinalRange[] {
-  let left: OrdinalRange[] = [...a];
-  for (const [from, to] of b) {
-    left = left.flatMap(([start, end]): OrdinalRange[] => {
-      if (to < start || from > end) return [[start, end]];
-      return [
-        ...(start < from ? [[start, from - 1] as const] : []),
-        ...(end > to ? [[to + 1, end] as const] : []),
-      ];
-    });
+  const gone = unite(b, NO_ORDINALS);
+  const left: OrdinalRange[] = [];
+  let at = 0;
+  for (const [from, to] of a) {
+    while (at < gone.length && gone[at]![1] < from) at += 1;
+    let start = from;
+    for (let next = at; next < gone.length && gone[next]![0] <= to; next += 1) {
+      const [first, last] = gone[next]!;
+      if (start < first) left.push([start, first - 1]);
+      start = last + 1;
+    }
+    if (start <= to) left.push([start, to]);
   }
   return left;
 }
@@ -45,7 +48,12 @@ export function holdsOrdinal(ranges: readonly OrdinalRange[], ordinal: number): 
 
 /** Whether the two sets share an ordinal. */
 export function overlap(a: readonly OrdinalRange[], b: readonly OrdinalRange[]): boolean {
-  return a.some(([from, to]) => b.some(([start, end]) => from <= end && start <= to));
+  let at = 0;
+  for (const [from, to] of a) {
+    while (at < b.length && b[at]![1] < from) at += 1;
+    if (at < b.length && b[at]![0] <= to) return true;
+  }
+  return false;
 }
 
 export function countOrdinals(ranges: readonly OrdinalRange[]): number {

@@ -12,6 +12,7 @@ import {
 import type { OrdinalRange } from "../protocol/ordinals.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { ExecutionRef, RunOutcome, ThreadFacts } from "../protocol/thread.ts";
+import { deliveredInto } from "../control/start-facts.ts";
 import { gapOf, handoffsIn } from "../lineage/coverage.ts";
 import type { Page, PageRequest, ProcessIdentity, StoreView } from "../store/port.ts";
 
@@ -146,7 +147,7 @@ export function coverageOf(view: StoreView, agent: AgentRecord): readonly Provid
   const runs = { ordinal: agent.runs + 1, rolledBack: thread.rolledBack, voided: thread.voided };
   const own = view.providerThreadsOf(threadId).filter(({ ownerNodeId }) => ownerNodeId === null);
   return own.map((one) => {
-    const handoffs = one.handoffIds.flatMap((id) => view.handoff(id) ?? []);
+    const handoffs = deliveredInto(view, one);
     return {
       id: one.id,
       provider: one.provider,

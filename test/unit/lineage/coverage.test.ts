@@ -1,8 +1,15 @@
 /** What a provider thread knows of its thread's runs. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { covered, gapOf, handoffsIn, lastOrdinal } from "../../../src/lineage/coverage.ts";
-import { addOrdinal, holdsOrdinal, NO_ORDINALS, type OrdinalRange } from "../../../src/protocol/ordinals.ts";
+import { covered, foreignBefore, gapOf, handoffsIn, lastOrdinal } from "../../../src/lineage/coverage.ts";
+import {
+  addOrdinal,
+  holdsOrdinal,
+  NO_ORDINALS,
+  type OrdinalRange,
+  overlap,
+  without,
+} from "../../../src/protocol/ordinals.ts";
 import { farThread, handoff, providerThread } from "./records.ts";
 
 const nobody = { rolledBack: NO_ORDINALS, voided: NO_ORDINALS };
@@ -91,6 +98,57 @@ describe("the gap", () => {
     expect(gapOf({ ordinal: 10_001, ...nobody }, { ...near, nativeRunOrdinals: [[1, 9999]] }, [])).toEqual([
       [10_000, 10_000],
     ]);
+  });
+});
+
+describe("C20.16 sets with many holes", () => {
+  const COUNT = 1000;
+  /** Every fourth run from this one on, each time that its range is looked at counted. */
+  function counted(first: number) {
+    let looks = 0;
+    const get = (range: OrdinalRange, key: string | symbol): unknown => {
+      if (key === "1") looks += 1;
+      return Reflect.get(range, key);
+    };
+    const ranges = Array.from({ length: COUNT }, (_, at): OrdinalRange => {
+      const ordinal = first + 4 * at;
+      return new Proxy([ordinal, ordinal] as const, { get });
+    });
+    return { ranges, looks: () => looks };
+  }
+
+  test("are taken from one another by a few looks at each range", () => {
+    const some = counted(1);
+    const others = counted(3);
+    expect(without(some.ranges, others.ranges)).toHaveLength(COUNT);
+    expect(some.looks() + others.looks()).toBeLessThan(10 * COUNT);
+  });
+
+  test("are compared by a few looks at each range", () => {
+    const some = counted(1);
+    const others = counted(3);
+    expect(overlap(some.ranges, others.ranges)).toBe(false);
+    expect(some.looks() + others.looks()).toBeLessThan(10 * COUNT);
+  });
+});
+
+describe("runs whose items are no part of a conversation", () => {
+  test("S3-12 are those that went elsewhere and those that were rolled back, void ones too", () => {
+    const near = providerThread("a", [
+      [1, 4],
+      [7, 9],
+    ]);
+    expect(foreignBefore({ ordinal: 12, rolledBack: [[3, 3]] }, near)).toEqual([
+      [3, 3],
+      [5, 6],
+      [10, 11],
+    ]);
+    expect(foreignBefore({ ordinal: 1, rolledBack: NO_ORDINALS }, near)).toEqual([]);
+  });
+
+  test("C20.16 are none of ten thousand runs of one conversation", () => {
+    const near = { nativeRunOrdinals: [[1, 10_000]] as const };
+    expect(foreignBefore({ ordinal: 10_001, rolledBack: NO_ORDINALS }, near)).toEqual([]);
   });
 });
 
