@@ -3,7 +3,6 @@
  * else is told what it needs.
  */
 import { AgentControl } from "../control/agent-control.ts";
-import { Releases } from "../control/budget-scopes.ts";
 import { type Grant, tryReserve } from "../control/dispatch.ts";
 import { Ownership } from "../control/ownership.ts";
 import { createReactions } from "../control/reactions.ts";
@@ -13,39 +12,21 @@ import type { Shared } from "../control/shared.ts";
 import { Tree } from "../control/tree.ts";
 import { sweepWorktrees } from "../control/worktrees.ts";
 import { Admission } from "../execution/admission.ts";
-import { BackOff } from "../execution/back-off.ts";
 import { PermitPool } from "../execution/permits.ts";
 import { InterruptedError, RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
-import { deterministic } from "../lineage/handoff/summarise.ts";
-import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import type { Lineage } from "../protocol/thread.ts";
-import { threadToolsSchema } from "../protocol/thread-tools.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
-import { systemClock } from "../platform/clock.ts";
-import { createIds, systemRandom } from "../platform/ids.ts";
-import { guardedLogger, silentLogger } from "../platform/logger.ts";
 import { type Identity, ownIdentity, provenDead } from "../platform/process-identity.ts";
-import { createRedactor } from "../platform/redact.ts";
-import { defaultTracer } from "../platform/telemetry.ts";
-import { folderExists } from "../platform/workspace.ts";
-import { gitCapture } from "../platform/workspace/git-capture.ts";
-import { gitWorktrees } from "../platform/workspace/git-worktrees.ts";
-import { loadRoles } from "../policy/roles.ts";
-import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
 import type { Residency } from "../residency/slots.ts";
-import { createMemoryStore } from "../store/memory.ts";
 import type { Lease, Store } from "../store/port.ts";
-import { AgentThreads } from "../threads/between-trees.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { Threads } from "../threads/threads.ts";
-import { THREAD_VERBS } from "../threads/verbs.ts";
-import { createToolHost } from "../tools/host.ts";
 import { RUNTIME } from "./arguments.ts";
-import { configResolver, type ConfigSources, providerFacts, rootConfig } from "./configs.ts";
+import { type ConfigSources, rootConfig } from "./configs.ts";
 import {
   checkRuntimeOptions,
   checkTreeOptions,
@@ -57,6 +38,7 @@ import {
 import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { createTree } from "./new-tree.ts";
 import { residencyOf } from "./residency.ts";
+import { sharedOf, sourcesOf } from "./shared.ts";
 import { TreeHandle } from "./tree-handle.ts";
 import { Visits } from "./visits.ts";
 
@@ -108,87 +90,22 @@ class OwnRuntime implements Runtime {
   #closed = false;
 
   constructor(options: RuntimeOptions) {
-    const clock = options.clock ?? systemClock;
-    const random = options.random ?? systemRandom;
-    const redact = createRedactor(options.secrets ?? []);
-    const logger = guardedLogger(options.logger ?? silentLogger, redact);
     this.#options = options;
-    this.store = options.store ?? createMemoryStore({ clock });
     this.#limits = limitsSchema.parse(options.limits ?? {});
     requireLeaseBounds(this.#limits);
     this.#admission = new Admission((applicant) => tryReserve(applicant, this.#pump));
     this.#permits = new PermitPool(this.#limits.runningTotal);
     this.#residency = this.#newResidency(this.#limits.residents);
-    this.#ownership = new Ownership(this.store, clock, logger, this.#limits);
     const providers = options.providers ?? {};
-    const tools = options.tools ?? [];
-    const roles = options.roles ?? loadRoles([], tools);
-    this.#sources = {
-      providers,
-      tools,
-      roles,
-      subagents: options.subagents ?? {},
-      prices: options.prices ?? {},
-    };
-    const backOffs = new Map<string, BackOff>();
-    this.#shared = {
-      store: this.store,
-      clock,
-      random,
-      logger,
-      ids: createIds(random),
-      tracer: options.tracer ?? defaultTracer(),
-      redact,
-      summariser: options.summariser === undefined ? deterministic : options.summariser,
-      verbs: THREAD_VERBS,
-      lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
-      secrets: options.secrets ?? [],
-      prices: options.prices ?? {},
-      betweenTrees: new AgentThreads(
-        () => this.#threadPorts,
-        threadToolsSchema.parse(options.threadTools ?? { allow: "none" }),
-      ),
+    this.#sources = sourcesOf(options);
+    this.#shared = sharedOf(options, this.#sources, {
+      control: (treeId) => this.#control(treeId),
+      threadPorts: () => this.#threadPorts,
       reservationsOf: (id) => this.#trees.get(id)?.tree.reservations,
-      releases: new Releases(),
-      inspect: options.inspect,
-      toolHost: createToolHost({
-        tools,
-        control: (treeId) => this.#control(treeId),
-        redact,
-        logger,
-      }),
-      adapter: (name) => providers[name],
-      backOff: (name) => {
-        let backOff = backOffs.get(name);
-        if (backOff === undefined) {
-          backOff = new BackOff({ clock, random });
-          backOffs.set(name, backOff);
-        }
-        return backOff;
-      },
-      hasTool: (name) => tools.some((tool) => tool.name === name),
-      resolveConfig: configResolver(this.#sources),
-      rebind: (config, to) => rebindConfig(config, to, providerFacts(providers)),
-      withinCeiling: (config, above) => ({
-        ...config,
-        ...withinCeiling(
-          config,
-          above.map((one) => one.effects),
-          tools,
-        ),
-      }),
-      mirror: (threadId) => {
-        if (this.#closed) return;
-        this.threads.mirror(threadId).catch((error: unknown) => {
-          logger.warn({ threadId, err: error }, "the history of a run was not mirrored");
-        });
-      },
-      workspaceExists: folderExists,
-      workspaces: {
-        capture: options.workspaceCapture === "git" ? gitCapture() : (options.workspaceCapture ?? null),
-        trees: options.worktrees === undefined ? null : gitWorktrees(options.worktrees),
-      },
-    };
+      mirror: async (threadId) => (this.#closed ? undefined : this.threads.mirror(threadId)),
+    });
+    this.store = this.#shared.store;
+    this.#ownership = new Ownership(this.store, this.#shared.clock, this.#shared.logger, this.#limits);
     this.#visits = new Visits({
       shared: this.#shared,
       claim: (id) => this.#claim(id),
