@@ -140,7 +140,10 @@ function* drafts(picture: Picture): Iterable<Violation> {
     if (threadId !== agent.threadId || (sourceMessageId !== null && view.mail(sourceMessageId) === undefined))
       yield broken("C1.15", `the draft of ${agent.path} is of a thread or a message that is not there`);
     const sent = runsOf(picture, agent).find(
-      ({ acceptedAt }) => acceptedAt !== null && acceptedAt > createdAt,
+      ({ acceptedAt, causes }) =>
+        acceptedAt !== null &&
+        acceptedAt > createdAt &&
+        causes.some(({ mailId }) => view.mail(mailId)?.kind === "user"),
     );
     if (clearedAt === null && sent !== undefined)
       yield broken(

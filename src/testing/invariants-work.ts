@@ -15,7 +15,7 @@ function* endings(picture: Picture): Iterable<Violation> {
         `work ${work.id} is ${work.state} and its outcome is ${work.outcome?.ending ?? "missing"}`,
       );
     }
-    if (before?.state === "ended" && (work.state !== "ended" || !sameOutcome(before, work))) {
+    if (before?.state === "ended" && (work.state !== "ended" || !sameOutcome(picture, before, work))) {
       yield broken(
         "WRK-3",
         `work ${work.id} had ended ${before.outcome?.ending} and is now ${work.state} ${work.outcome?.ending}`,
@@ -29,11 +29,13 @@ function* endings(picture: Picture): Iterable<Violation> {
   }
 }
 
-function sameOutcome(a: WorkRecord, b: WorkRecord): boolean {
-  // A result that was kept back is sent after all (lineage C8.9).
+function sameOutcome({ view }: Picture, a: WorkRecord, b: WorkRecord): boolean {
+  // A result is kept back because who had asked for it was rolled back, or is sent after all (lineage C8.9).
   const sent = a.resultMailId === null && b.resultMailId !== null;
+  const held = a.resultMailId !== null && b.resultMailId === null;
+  const keptBack = held && view.mail(a.resultMailId)?.state === "superseded";
   const same = a.outcome?.ending === b.outcome?.ending && a.outcome?.endedAt === b.outcome?.endedAt;
-  if (sent) return same;
+  if (sent || keptBack) return same;
   return same && a.outcome?.text === b.outcome?.text && a.resultMailId === b.resultMailId;
 }
 

@@ -5,7 +5,8 @@
  */
 import type { Clock, Timer } from "../platform/clock.ts";
 import type { ToolHost } from "../protocol/tool.ts";
-import type { OwnLoopAdapter, ProviderSession } from "../providers/port.ts";
+import type { NativeAdapter, OwnLoopAdapter, ProviderSession } from "../providers/port.ts";
+import { holdNative } from "./scheduler-native.ts";
 import type { TimerQueue } from "./virtual-clock.ts";
 
 /** Something that may happen. */
@@ -37,6 +38,8 @@ export interface SimulatedProcess {
   ): (...input: A) => Promise<R>;
   /** The provider with a hold before each request and each event. */
   wrapProvider(adapter: OwnLoopAdapter): OwnLoopAdapter;
+  /** A provider that owns its loop, with a hold before and after each call and before each event. */
+  wrapNative(adapter: NativeAdapter): NativeAdapter;
   /** The tools with a hold before each call and each outcome. */
   wrapTools(host: ToolHost): ToolHost;
   /** Nothing of it happens any more; not undone by `thaw`. */
@@ -104,6 +107,7 @@ export function createProcess(name: string, ground: ProcessGround): SimulatedPro
         return heldSession(await adapter.openSession(input), hold);
       },
     }),
+    wrapNative: (adapter) => holdNative(adapter, hold),
     wrapTools: (host) => ({
       specs: (agent) => host.specs(agent),
       execute: (call, context) =>

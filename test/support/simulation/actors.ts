@@ -12,6 +12,7 @@ import type { StoreView } from "../../../src/store/port.ts";
 import type { RuntimeRequestRecord } from "../../../src/protocol/wait.ts";
 import { NAMES } from "./agent-script.ts";
 import { dice, type Dice } from "./randomness.ts";
+import { ThreadActs } from "./thread-acts.ts";
 import type { Owner, World } from "./world.ts";
 
 export interface ActorOptions {
@@ -21,6 +22,8 @@ export interface ActorOptions {
   readonly others: boolean;
   /** Crashes, freezes and takeovers of the owner. */
   readonly fate: boolean;
+  /** The user forks, switches, rolls back …; providers that own their loop fail. */
+  readonly threads: boolean;
 }
 
 export class Actors {
@@ -28,6 +31,7 @@ export class Actors {
   readonly #options: ActorOptions;
   readonly #dice: Dice;
   readonly #ids;
+  readonly #threads: ThreadActs;
   #left: number;
   #pending = 0;
 
@@ -37,6 +41,7 @@ export class Actors {
     this.#dice = dice(options.seed, "actors");
     this.#ids = createIds(seededRandom(options.seed * 1000));
     this.#left = options.acts;
+    this.#threads = new ThreadActs(world, this.#dice);
   }
 
   /** All acts are done; what they asked for may still be under way. */
@@ -57,18 +62,27 @@ export class Actors {
     };
     const hold = (left: number): void => user.offer("waits", () => (left === 0 ? act() : hold(left - 1)));
     if (this.#dice.chance(0.25)) user.clock.setTimer(this.#dice.below(3000), act);
-    else hold(this.#dice.below(15));
+    else hold(this.#dice.below(this.#options.threads ? 50 : 15));
   }
 
   #act(): void {
     const d = this.#dice;
-    const { others, fate } = this.#options;
-    const what = d.weighted({ user: 60, other: others ? 25 : 0, fate: fate ? 15 : 0 });
+    const { others, fate, threads } = this.#options;
+    const what = d.weighted({
+      user: 60,
+      other: others ? 25 : 0,
+      fate: fate ? 15 : 0,
+      thread: threads ? 110 : 0,
+      provider: threads ? 15 : 0,
+    });
     if (what === "other") this.#try(this.#other());
     else if (what === "fate") this.#fate();
     else {
       const { owner } = this.#world;
-      if (owner !== null) this.#try(this.#user(owner));
+      if (owner === null) return;
+      if (what === "thread") this.#try(this.#threads.act(owner));
+      else if (what === "provider") this.#threads.disturb(owner);
+      else this.#try(this.#user(owner));
     }
   }
 
@@ -155,7 +169,7 @@ export class Actors {
         createdAt: now,
       };
       await world.store.send([draft]);
-      world.look((view) => world.judge(view));
+      world.look((view) => world.judge(view, treeId));
       return;
     }
     const verb = d.pick<CommandVerb>(["interrupt", "close", "followup", "send", "answer"]);
@@ -186,7 +200,7 @@ export class Actors {
     const outside = scheduler.process("outside");
     switch (d.weighted({ kill: 40, freeze: 30, takeover: 30 })) {
       case "kill":
-        owner?.process.kill();
+        if (owner !== null) this.#world.kill(owner);
         break;
       case "freeze":
       case "takeover": {
@@ -240,5 +254,14 @@ export class Actors {
     const { owner } = this.#world;
     if (owner === null) return;
     for (const request of this.#requests()) this.#try(owner.handle!.answer(request.id, "at last"));
+    for (const treeId of this.#world.look((view) => this.#world.forks(view))) {
+      const handle = this.#world.handleOf(treeId);
+      const open = this.#world.look((view) =>
+        view
+          .agents(treeId, "/root", { limit: 1000 })
+          .rows.flatMap(({ threadId }) => view.openRequestsOf(threadId)),
+      );
+      if (handle !== null) for (const { id } of open) this.#try(handle.answer(id, "at last"));
+    }
   }
 }

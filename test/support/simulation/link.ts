@@ -4,6 +4,7 @@
  * leaves undone what the store had not begun.
  */
 import { TransientError } from "../../../src/protocol/errors.ts";
+import type { TreeId } from "../../../src/protocol/ids.ts";
 import type { Store, StoreTx, StoreView } from "../../../src/store/port.ts";
 import type { SimulatedProcess } from "../../../src/testing/scheduler-process.ts";
 
@@ -16,8 +17,8 @@ export interface LinkOptions {
   readonly fault: () => LinkFault;
   /** Kills the process. */
   readonly crash: () => void;
-  /** Called inside each commit, with the plan's writes in place. */
-  readonly committed: (view: StoreView) => void;
+  /** Called inside each commit before its plan; what it answers, with the plan's writes in place. */
+  readonly watch: (view: StoreView, treeId: TreeId) => () => void;
   /** Answers wait for the scheduler instead of coming with the store's own. */
   readonly late: boolean;
 }
@@ -26,7 +27,7 @@ class Unborn extends Error {
   override readonly message = "the process was killed before the store had begun";
 }
 
-export function link({ process, store, fault, crash, committed, late }: LinkOptions): Store {
+export function link({ process, store, fault, crash, watch, late }: LinkOptions): Store {
   const answers: (() => void)[] = [];
 
   /** In the order in which the store gave them. */
@@ -59,8 +60,9 @@ export function link({ process, store, fault, crash, committed, late }: LinkOpti
       }
       const value = await store.commit(lease, (tx) => {
         if (process.state() === "killed") throw new Unborn();
+        const look = watch(tx, lease.treeId);
         const result = plan(tx);
-        committed(tx);
+        look();
         return result;
       });
       if (drawn === "crash_after") crash();

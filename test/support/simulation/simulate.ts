@@ -7,7 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../../src/platform/clock.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
+import type { LineageLimitsInput } from "../../../src/protocol/lineage-limits.ts";
 import { type ProfileName, PROFILES } from "../../../src/protocol/profile.ts";
+import type { Tree } from "../../../src/control/tree.ts";
+import type { TreeId } from "../../../src/protocol/ids.ts";
 import type { WorkRecord } from "../../../src/protocol/work.ts";
 import { createMemoryStore } from "../../../src/store/memory.ts";
 import type { Store, StoreView } from "../../../src/store/port.ts";
@@ -35,6 +38,8 @@ export interface Scenario {
   readonly acts: number;
   readonly lastStep: number;
   readonly earlyTimers: number;
+  /** Several providers, forks, rollbacks, and what else users do to threads. */
+  readonly threads: boolean;
 }
 
 export interface Life {
@@ -75,10 +80,15 @@ export function scenarioOf(seed: number): Scenario {
     lastStep: 3 + d.below(10),
     earlyTimers: d.chance(0.5) ? 0.02 : 0,
     profile: d.chance(0.15) ? "codex" : "default",
+    threads: false,
   };
   // Drawn last, so that what was drawn before keeps its meaning.
   const lose = rough && d.chance(0.25) ? 0.02 : 0;
-  return { ...scenario, faults: { ...scenario.faults, lose } };
+  const threads = d.chance(0.5);
+  const faults = { ...scenario.faults, lose };
+  if (!threads) return { ...scenario, faults };
+  // Many short runs, so that there is much to fork, to hand over and to take back.
+  return { ...scenario, faults, threads, acts: 15 + d.below(60), lastStep: 1 + d.below(4) };
 }
 
 const LIMITS: LimitsInput = {
@@ -91,6 +101,22 @@ const LIMITS: LimitsInput = {
   retries: 2,
   running: 3,
   residents: 6,
+};
+/** So small that every limit of a thread is met. */
+const TINY_LINEAGE: LineageLimitsInput = {
+  snapshotBytes: 1500,
+  outcomesKept: 1,
+  seedChars: 1024,
+  seedMessages: 2,
+  messageChars: 60,
+  ancestorDepth: 1,
+  ancestorDepthMaximum: 2,
+  handoffTokens: 1024,
+  handoffBytes: 2000,
+  offProviderRuns: 2,
+  handoffsSoft: 1,
+  handoffsHard: 2,
+  gapRangesSoft: 1,
 };
 const TINY: LimitsInput = { ...LIMITS, running: 1, residents: 2, mailboxMessages: 3 };
 
@@ -115,6 +141,8 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
       ...(scenario.tiny ? TINY : LIMITS),
       ...(scenario.smallBatches ? { mailPerRequestBytes: 12 } : {}),
     },
+    lineage: scenario.tiny ? TINY_LINEAGE : {},
+    threads: scenario.threads,
     faults: scenario.faults,
     tree: { onLostRun: scenario.onLostRun, profile: scenario.profile },
   });
@@ -177,7 +205,10 @@ async function live(world: World, scenario: Scenario): Promise<void> {
     },
   });
   world.calm = true;
-  for (const { process } of world.owners) process.thaw();
+  for (const { process, natives } of world.owners) {
+    process.thaw();
+    for (const native of Object.values(natives)) native.gates.openAll();
+  }
   const settle = {
     maxSteps: MOST_STEPS,
     forMs: REST_MS,
@@ -204,6 +235,8 @@ class Keeper {
   /** The process that is opening the tree. */
   #opening: Owner | null = null;
   #resting = false;
+  /** Forks that are being opened, or were not long ago. */
+  readonly #forks = new Set<TreeId>();
 
   constructor(world: World) {
     this.#world = world;
@@ -215,11 +248,39 @@ class Keeper {
 
   look(): void {
     if (this.#opening?.process.state() === "killed") this.#opening = null;
-    if (this.busy || this.#world.owner !== null) return;
+    if (this.busy) return;
+    const { owner } = this.#world;
+    if (owner !== null) {
+      if (this.#world.calm) this.#openForks(owner);
+      return;
+    }
     this.#opening = this.#world.start();
     // What it waits for is not there yet, and with nothing to wait for a run would end.
     this.#world.scheduler.process("outside").offer("somebody opens the tree", () => undefined);
     void this.#follow(this.#opening);
+  }
+
+  /** Trees that were left with something to do come to rest as well: by whoever has them, or by this owner. */
+  #openForks(owner: Owner): void {
+    const world = this.#world;
+    const left = world.look((view) => world.forks(view)).filter((treeId) => world.handleOf(treeId) === null);
+    for (const treeId of left) {
+      if (this.#forks.has(treeId)) continue;
+      this.#forks.add(treeId);
+      void this.#openFork(owner, treeId).finally(() =>
+        world.scheduler.process("outside").clock.setTimer(500, () => this.#forks.delete(treeId)),
+      );
+    }
+  }
+
+  async #openFork(owner: Owner, id: TreeId): Promise<void> {
+    const alive = this.#world.owners.filter(({ process }) => process.state() === "running");
+    for (const one of [owner, ...alive]) {
+      const handle = await one.runtime?.openTree({ id }).catch(() => null);
+      if (handle?.owned !== true) continue;
+      one.forks.set(id, handle);
+      return;
+    }
   }
 
   async #follow(owner: Owner): Promise<void> {
@@ -227,7 +288,7 @@ class Keeper {
       await owner.opened;
     } catch {
       // Refused while another's lease lives, or by a fault: it ends, and the next one tries after a while.
-      owner.process.kill();
+      this.#world.kill(owner);
       this.#resting = true;
       this.#world.scheduler.process("outside").clock.setTimer(500, () => (this.#resting = false));
     }
@@ -236,12 +297,22 @@ class Keeper {
 }
 
 function atRest(world: World): boolean {
-  return world.look((view) => faultOfRest(view, world)) === null;
+  return faultOfRest(world) === null;
 }
 
-/** What is still to be done, or null. */
-function faultOfRest(view: StoreView, world: World): string | null {
-  const tree = world.treeId!;
+/** What is still to be done in any tree, or null. */
+function faultOfRest(world: World): string | null {
+  return world.look((view) => {
+    for (const tree of [world.treeId!, ...world.forks(view)]) {
+      const fault = faultOfTree(view, tree);
+      if (fault !== null) return tree === world.treeId ? fault : `${fault} in the fork ${tree}`;
+      if (world.calm && world.handleOf(tree) === null) return `nobody owns ${tree}`;
+    }
+    return null;
+  });
+}
+
+function faultOfTree(view: StoreView, tree: TreeId): string | null {
   const runs = view.openRuns(tree);
   if (runs.length > 0) return `${runs.length} runs are open`;
   const open = view
@@ -268,26 +339,44 @@ function isShelved(view: StoreView, work: WorkRecord): boolean {
 
 /** At rest nothing is held: no permit, no slot without a session, no place in a queue. */
 function judgeRest(world: World): void {
-  const fault = world.look((view) => faultOfRest(view, world));
+  const fault = faultOfRest(world);
   if (fault !== null) world.fail(`MBX-6 at rest, and then ${fault}`);
-  const tree = world.owner?.handle?.control.tree;
-  if (tree === undefined) return world.fail("REC-2 nobody owns the tree");
-  const held = {
-    "permits in use": tree.permits.inUse,
-    "permits lent": tree.permits.lent,
-    "permits overdrawn": tree.permits.overdrawn,
-    "runs in memory": tree.runs.size,
-    "agents in the queue": tree.lane.size,
-    "agents being started": tree.starting.size,
-    "grants without a run": tree.granted.size,
-    "slots without a session": tree.residency.loaded - tree.sessions.size,
-  };
-  for (const [what, count] of Object.entries(held))
-    if (count !== 0) world.fail(`EXE-4 at rest: ${what} is ${count}`);
-  for (const [, session] of tree.sessions) {
-    if (session.lifecycle.state !== "idle")
-      world.fail(`LST-1 at rest ${session.agent.path} is ${session.lifecycle.state}`);
-    if (session.run !== null || session.drive !== null)
-      world.fail(`LST-1 at rest ${session.agent.path} still has a run in memory`);
+  if (world.owner === null) return world.fail("REC-2 nobody owns the tree");
+  for (const owner of world.owners) {
+    const handles = [owner.handle, ...owner.forks.values()].filter((handle) => handle?.owned === true);
+    if (owner.process.state() === "running")
+      judgeOwner(
+        world,
+        handles.map((handle) => handle!.control.tree),
+      );
+  }
+}
+
+function judgeOwner(world: World, trees: readonly Tree[]): void {
+  const [first] = trees;
+  if (first === undefined) return;
+  const loaded = trees.reduce((sum, { sessions }) => sum + sessions.size, 0);
+  if (!first.profile.residentsPerTree && first.residency.loaded !== loaded)
+    world.fail(`EXE-4 at rest: slots in use are ${first.residency.loaded}, and sessions ${loaded}`);
+  for (const tree of trees) {
+    const slots = tree.profile.residentsPerTree ? tree.residency.loaded - tree.sessions.size : 0;
+    const held = {
+      "permits in use": tree.permits.inUse,
+      "permits lent": tree.permits.lent,
+      "permits overdrawn": tree.permits.overdrawn,
+      "runs in memory": tree.runs.size,
+      "agents in the queue": tree.lane.size,
+      "agents being started": tree.starting.size,
+      "grants without a run": tree.granted.size,
+      "slots without a session": slots,
+    };
+    for (const [what, count] of Object.entries(held))
+      if (count !== 0) world.fail(`EXE-4 at rest: ${what} is ${count}`);
+    for (const [, session] of tree.sessions) {
+      if (session.lifecycle.state !== "idle")
+        world.fail(`LST-1 at rest ${session.agent.path} is ${session.lifecycle.state}`);
+      if (session.run !== null || session.drive !== null)
+        world.fail(`LST-1 at rest ${session.agent.path} still has a run in memory`);
+    }
   }
 }

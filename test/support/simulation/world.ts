@@ -7,8 +7,12 @@ import type { Logger } from "../../../src/platform/logger.ts";
 import { seededRandom } from "../../../src/platform/ids.ts";
 import type { TreeId } from "../../../src/protocol/ids.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
+import type { LineageLimitsInput } from "../../../src/protocol/lineage-limits.ts";
+import { createNativeConversations } from "../../../src/providers/scripted/native/conversations.ts";
+import type { ScriptedNativeProvider } from "../../../src/providers/scripted/native/provider.ts";
 import { scripted } from "../../../src/providers/scripted/provider.ts";
 import { createRuntime } from "../../../src/runtime/create-runtime.ts";
+import type { Runtime } from "../../../src/runtime/runtime.ts";
 import type { TreeOptions } from "../../../src/runtime/options.ts";
 import type { TreeHandle } from "../../../src/runtime/tree-handle.ts";
 import type { Store, StoreView } from "../../../src/store/port.ts";
@@ -19,6 +23,7 @@ import { defineTool } from "../../../src/tools/define-tool.ts";
 import { type Behaviour, agentScript } from "./agent-script.ts";
 import { link, type LinkFault } from "./link.ts";
 import { describeStore } from "./describe.ts";
+import { nativeProviders } from "./natives.ts";
 import { dice, type Dice } from "./randomness.ts";
 
 export interface Faults {
@@ -36,6 +41,9 @@ export interface WorldOptions {
   readonly store: Store;
   readonly behaviour: Behaviour;
   readonly limits: LimitsInput;
+  readonly lineage: LineageLimitsInput;
+  /** Beside the one provider another with the same scripts, and two that own their loops. */
+  readonly threads: boolean;
   readonly faults: Faults;
   readonly tree: Pick<TreeOptions, "onLostRun" | "profile">;
 }
@@ -47,6 +55,10 @@ export interface Owner {
   /** Settles when the tree is open here, or was refused; never when the process is killed before. */
   readonly opened: Promise<void>;
   handle: TreeHandle | null;
+  runtime: Runtime | null;
+  readonly natives: Readonly<Record<string, ScriptedNativeProvider>>;
+  /** Trees of forks that it was asked to open. */
+  readonly forks: Map<TreeId, TreeHandle>;
 }
 
 /** Errors that are answers; any other in the log is a fault of the runtime. */
@@ -63,7 +75,8 @@ export class World {
   readonly options: WorldOptions;
   readonly owners: Owner[] = [];
   readonly #dice: Dice;
-  #invariants: Invariants | null = null;
+  readonly #conversations = createNativeConversations();
+  readonly #invariants = new Map<TreeId, Invariants>();
   #treeId: TreeId | null = null;
   #broken: Broken | null = null;
   /** No more faults: everything is to come to rest. */
@@ -119,18 +132,44 @@ export class World {
     const pid = this.owners.length + 1;
     const process = this.scheduler.process(`process ${pid}`);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const owner: Owner = { pid, process, opened: promise, handle: null };
+    const { behaviour, threads } = this.options;
+    const natives = threads ? nativeProviders(behaviour, process.clock, this.#conversations) : {};
+    const rest = { handle: null, runtime: null, natives, forks: new Map() };
+    const owner: Owner = { pid, process, opened: promise, ...rest };
     this.owners.push(owner);
     this.#open(owner).then(resolve, reject);
     return owner;
   }
 
+  /** As `kill -9`: its providers' processes are gone with it. */
+  kill(owner: Owner): void {
+    owner.process.kill();
+    for (const native of Object.values(owner.natives)) native.kill();
+  }
+
+  /** Trees of the store but the one that all begins with. */
+  forks(view: StoreView): readonly TreeId[] {
+    if (!this.options.threads) return [];
+    const { rows } = view.trees({ limit: 100 });
+    return rows.map(({ treeId }) => treeId).filter((treeId) => treeId !== this.#treeId);
+  }
+
+  /** Whoever can be asked about this tree. */
+  handleOf(treeId: TreeId): TreeHandle | null {
+    if (treeId === this.#treeId) return this.owner?.handle ?? null;
+    for (const { process, forks } of this.owners) {
+      const handle = forks.get(treeId);
+      if (process.state() === "running" && handle?.owned === true) return handle;
+    }
+    return null;
+  }
+
   async #open(owner: Owner): Promise<void> {
     const { process, pid } = owner;
-    const { behaviour, limits, faults, tree } = this.options;
-    const provider = process.wrapProvider(
-      scripted({ "*": agentScript(behaviour) }, { clock: process.clock, recorded: 0 }),
-    );
+    const { behaviour, limits, lineage, threads, faults, tree } = this.options;
+    const ours = () =>
+      process.wrapProvider(scripted({ "*": agentScript(behaviour) }, { clock: process.clock, recorded: 0 }));
+    const natives = Object.entries(owner.natives).map(([name, native]) => [name, process.wrapNative(native)]);
     const work = defineTool({
       name: "work",
       input: z.object({ n: z.number() }),
@@ -145,29 +184,50 @@ export class World {
         store: this.store,
         late: faults.lateAnswers,
         fault: () => this.#fault(),
-        crash: () => process.kill(),
-        committed: (view) => this.judge(view),
+        crash: () => this.kill(owner),
+        watch: (view, treeId) => this.#watch(view, treeId),
       }),
       clock: process.clock,
       random: seededRandom(behaviour.seed * 1000 + pid),
-      providers: { scripted: provider },
+      providers: { scripted: ours(), ...(threads ? { other: ours() } : {}), ...Object.fromEntries(natives) },
       tools: [work],
       limits,
+      lineage,
       logger: this.#logger(),
       identity: { host: "simulation", bootId: "boot", pid, startedAt: "1" },
       provenDead: (other) => this.owners.find((one) => one.pid === other.pid)?.process.state() === "killed",
     });
+    owner.runtime = runtime;
     const handle = await runtime.openTree(this.#treeId === null ? tree : { id: this.#treeId });
     owner.handle = handle;
     this.#treeId ??= handle.id;
-    this.#invariants ??= invariants(handle.id);
   }
 
-  /** Looks at the store, inside a commit or after a send. */
-  judge(view: StoreView): void {
+  #watch(view: StoreView, treeId: TreeId): () => void {
+    const others = this.#others(view, treeId);
+    return () => {
+      this.judge(view, treeId);
+      if (others !== this.#others(view, treeId))
+        this.fail(`C5.4 a commit on ${treeId} has changed rows of another tree`, view);
+    };
+  }
+
+  /** What threads of other trees are: nothing that is done here changes it. */
+  #others(view: StoreView, treeId: TreeId): string {
+    if (!this.options.threads) return "";
+    const others = view.trees({ limit: 100 }).rows.filter((tree) => tree.treeId !== treeId);
+    return others
+      .map((tree) => `${tree.treeId} ${view.lastEvent(tree.treeId)} ${shown(view, tree.treeId)}`)
+      .join();
+  }
+
+  /** Looks at a tree, inside a commit or after a send. */
+  judge(view: StoreView, treeId: TreeId): void {
     this.commits += 1;
-    if (this.#invariants === null || this.#broken !== null) return;
-    const [first, ...others] = this.#invariants.check(view);
+    if (this.#broken !== null) return;
+    const known = this.#invariants.get(treeId) ?? invariants(treeId);
+    this.#invariants.set(treeId, known);
+    const [first, ...others] = known.check(view);
     if (first === undefined) return;
     this.fail(
       [first, ...others.slice(0, 5)].map(({ contract, text }) => `${contract} ${text}`).join("\n"),
@@ -209,4 +269,9 @@ export class World {
     const logger: Logger = { debug: look, info: look, warn: look, error: look, child: () => logger };
     return logger;
   }
+}
+
+function shown(view: StoreView, treeId: TreeId): string {
+  const { rows } = view.agents(treeId, "/root", { limit: 1000, closed: true });
+  return rows.map(({ threadId, revision, runs, items }) => [threadId, revision, runs, items].join()).join();
 }
