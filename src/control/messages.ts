@@ -79,7 +79,12 @@ function requireAdmissible(tx: Transaction, agent: AgentRecord, admitted: boolea
   if (!admitted && agent.parent !== null) requireQueueRoom(tx, agent.threadId);
 }
 
-/** What becomes of input for a busy agent: it joins the run, waits for the next one, or is refused. */
+/** No run takes in what is meant for another provider than its own: that starts the next run (lineage C4.16). */
+function isForAnother(tx: Transaction, { currentRun }: AgentRecord, { provider }: UserInput): boolean {
+  const run = currentRun === null ? undefined : tx.store.run(currentRun);
+  return provider !== undefined && run !== undefined && run.provider !== provider;
+}
+
 /** Before it is asked whether the thread is busy: who raced and lost is told the truth (lineage C11.9). */
 function requireRevision({ threadId, revision }: AgentRecord, expected: number | undefined): void {
   if (expected === undefined || expected === revision) return;
@@ -90,6 +95,7 @@ function requireRevision({ threadId, revision }: AgentRecord, expected: number |
   );
 }
 
+/** What becomes of input for a busy agent: it joins the run, waits for the next one, or is refused. */
 export type OnBusy = "steer" | "queue" | "reject";
 
 export interface UserInput extends RequestInput {
@@ -140,6 +146,6 @@ export function userInput(
   tx.putAgent(agent, {});
   return requestWork(tx, actingAs(tx, caller), agent, input, "user", {
     steer: input.onBusy === "steer",
-    nextRun: busy && input.onBusy === "queue",
+    nextRun: busy && (input.onBusy === "queue" || isForAnother(tx, agent, input)),
   });
 }

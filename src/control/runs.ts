@@ -141,6 +141,12 @@ export function currentRun(look: Look, runId: RunId): RunRecord {
   return run;
 }
 
+/** The run of a thread that no provider has accepted yet: what it begins with may be on its way (lineage C4.13). */
+export function startingRun({ store }: Pick<Look, "store">, threadId: ThreadId): RunId | null {
+  const current = store.agent(threadId)?.currentRun ?? null;
+  return current !== null && store.run(current)?.acceptedAt === null ? current : null;
+}
+
 export type NewItem = ItemBody & { readonly runId: RunId | null; readonly step: number; readonly at: number };
 
 export function appendItems(

@@ -98,7 +98,7 @@ function atMessage(reader: ThreadReader, seq: number | null): ForkPoint {
     throw new RejectedError(
       "FORK_UNCOMMITTED_MESSAGE",
       "The message has no place in the transcript yet; fork when a run has taken it in, or name an earlier one.",
-      { seq },
+      { seq: Number.isFinite(seq) ? seq : null },
     );
   }
   const item = reader.item(seq - 1);

@@ -27,11 +27,11 @@ export function resolveStartContext(facts: StartFacts): StartPlan {
     .toSorted((a, b) => a.createdAt - b.createdAt);
   const switches = open.filter(({ type }) => type === "provider_handoff");
   const base = resolveBase(facts, open.findLast(({ type }) => type === "fork") ?? null, switches);
+  const merges = open.filter(({ type, staleBase }) => type === "merge_back" && !staleBase);
+  const newest = new Map(merges.map(({ sourceThreadId, id }) => [sourceThreadId, id]));
+  const older = merges.filter(({ sourceThreadId, id }) => newest.get(sourceThreadId) !== id);
   // Only the snapshot crosses there (C4.14).
-  const mergeBacks =
-    base.kind === "projected"
-      ? []
-      : open.filter(({ type, staleBase }) => type === "merge_back" && !staleBase);
+  const mergeBacks = base.kind === "projected" ? [] : merges.filter((one) => !older.includes(one));
   if (base.kind === "unsupported") return { base, mergeBacks: [], obsolete: [] };
   if (mergeBacks.length > 0 && facts.target.capabilities.context.channels.length === 0) {
     return { base: contextUnsupported(facts.target), mergeBacks: [], obsolete: [] };
@@ -39,7 +39,7 @@ export function resolveStartContext(facts: StartFacts): StartPlan {
   return {
     base,
     mergeBacks: mergeBacks.map(({ id }) => id),
-    obsolete: switches.map(({ id }) => id).filter((id) => id !== base.transferId),
+    obsolete: [...switches, ...older].map(({ id }) => id).filter((id) => id !== base.transferId),
   };
 }
 

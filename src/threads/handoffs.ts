@@ -8,6 +8,7 @@ import type { HandoffId } from "../protocol/ids.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { requireText } from "../platform/text.ts";
+import { startingRun } from "../control/runs.ts";
 import { destinationOf } from "../control/start.ts";
 import { NOTHING_TRIED } from "../control/start-facts.ts";
 import { buildTexts, planStart } from "../control/start-run.ts";
@@ -44,6 +45,14 @@ function editable(look: Look, id: string): Found {
       "TRANSFER_STATE_INVALID",
       `handoff ${id} is ${state} and cannot be changed any more; its text stays as it is for the record.`,
       { id, status: state },
+    );
+  }
+  const starting = startingRun(look, handoff.threadId);
+  if (starting !== null) {
+    throw new RejectedError(
+      "TRANSFER_STATE_INVALID",
+      `${starting} of ${handoff.threadId} is about to begin with what is ready now; change the handoff when the provider has refused it.`,
+      { id, status: handoff.status, runId: starting },
     );
   }
   return { handoff, transfer: must(look.store.transfer(handoff.transferId), "transfer", handoff.transferId) };

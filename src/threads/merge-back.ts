@@ -5,6 +5,7 @@
 import { RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
+import { startingRun } from "../control/runs.ts";
 import { supersedeTransfer } from "../control/start-write.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import type { Transaction } from "../control/transaction.ts";
@@ -54,10 +55,10 @@ export function mergeBack(tx: Transaction, request: MergeBackRequest): TransferR
     createdBy: request.createdBy,
     at: tx.now,
   });
-  for (const older of tx.store.pendingTransfersTo(target.threadId)) {
-    if (older.type === "merge_back" && older.sourceThreadId === fork.threadId)
-      supersedeTransfer(tx, older.id, transfer.id);
-  }
+  // A run that is about to begin may have sent the older one already; where it has not, its successor's start tells them apart.
+  const older = startingRun(tx, target.threadId) === null ? tx.store.pendingTransfersTo(target.threadId) : [];
+  for (const { id, type, sourceThreadId } of older)
+    if (type === "merge_back" && sourceThreadId === fork.threadId) supersedeTransfer(tx, id, transfer.id);
   tx.store.putTransfer(transfer);
   // A `continue` that was planned before this is planned anew.
   const written = tx.putAgent(target, {});

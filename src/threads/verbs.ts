@@ -100,6 +100,7 @@ export function pin(tx: Transaction, id: string, section: PinSection, text: stri
     });
   }
   requireText("text", text, PIN_BYTES);
+  check("pin", COMMAND_ARGUMENTS.pin, { thread: id, section, text });
   const line: Pin = { pinId: tx.id("pin"), section, text };
   const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
   if (run !== undefined) tx.store.putRun({ ...run, pins: [...run.pins, line] });

@@ -7,7 +7,7 @@ import { byteLength, headBytes, tailBytes } from "../../platform/text.ts";
 
 /** Begins a line of somebody's text that looks like a heading of ours; as in mail. */
 const MARK = "\u00a6 ";
-const FRAME_LINE = /^(?=={2,3} )/gm;
+const FRAME_LINE = /^(?=[^\S\n\r\u2028\u2029]*={2,3} )/gm;
 
 /** Redacts first: half a secret that a cut has left is known by no filter (C13.8). */
 export function clean(text: string, redact: Redact): string {

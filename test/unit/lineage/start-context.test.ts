@@ -300,7 +300,11 @@ describe("strategies", () => {
 
 describe("pending transfers", () => {
   const merge = (id: string, more = {}) =>
-    transfer("merge_back", id, { basePoint: point({ ordinal: 2 }), ...more });
+    transfer("merge_back", id, {
+      basePoint: point({ ordinal: 2 }),
+      sourceThreadId: `thread_${id}`,
+      ...more,
+    });
 
   test("C4.11 C7.4 C7.5 merge-backs are appended in the order of their creation", () => {
     const pending = [
@@ -311,6 +315,18 @@ describe("pending transfers", () => {
     const plan = resolveStartContext(startFacts({ ...switched, pending }));
     expect(plan.mergeBacks).toEqual(["xfr_c", "xfr_b", "xfr_a"]);
     expect(plan.base).toMatchObject({ kind: "handoff", coverage: "delta", transferId: null });
+  });
+
+  test("C7.5 of one fork the newest is told, and the others are obsolete", () => {
+    const one = { sourceThreadId: "thread_fork" } as const;
+    const pending = [
+      merge("old", { ...one, createdAt: 1 }),
+      merge("other", { createdAt: 2 }),
+      merge("new", { ...one, createdAt: 3 }),
+    ];
+    const plan = resolveStartContext(startFacts({ ...switched, pending }));
+    expect(plan.mergeBacks).toEqual(["xfr_other", "xfr_new"]);
+    expect(plan.obsolete).toEqual(["xfr_old"]);
   });
 
   test.for([
