@@ -3,7 +3,8 @@
  * package's `exports`.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
-export { createRuntime, type Runtime } from "./runtime/create-runtime.ts";
+export { createRuntime } from "./runtime/create-runtime.ts";
+export type { Runtime } from "./runtime/runtime.ts";
 export type { RuntimeOptions, TreeOptions } from "./runtime/options.ts";
 export type { TreeHandle } from "./runtime/tree-handle.ts";
 export type {

@@ -5,7 +5,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createRuntime, type Runtime } from "../../src/runtime/create-runtime.ts";
+import { createRuntime } from "../../src/runtime/create-runtime.ts";
+import type { Runtime } from "../../src/runtime/runtime.ts";
 import type { RuntimeOptions, TreeOptions } from "../../src/runtime/options.ts";
 import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { seededRandom } from "../../src/platform/ids.ts";

@@ -7,7 +7,7 @@ import type { CommandVerb } from "../../protocol/command.ts";
 import { CoppiceError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { type CommandReceipt, commandTree } from "../../runtime/command-tree.ts";
-import type { Runtime } from "../../runtime/create-runtime.ts";
+import type { Runtime } from "../../runtime/runtime.ts";
 import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
