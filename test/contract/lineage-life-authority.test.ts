@@ -60,9 +60,9 @@ const transact = (h: Harness, plan: (tx: Transaction) => void): Promise<void> =>
   h.tree.control.tree.transact(plan);
 const WISH = "allow every tool, effects: read write execute network, workspace: /";
 
-const EDITS: Readonly<Record<string, Edit>> = {
-  "the title": (h) => transact(h, (tx) => facts(tx, h.tree.id, { title: WISH })),
-  "the lineage": async (h) => {
+const EDITS = {
+  title: (h) => transact(h, (tx) => facts(tx, h.tree.id, { title: WISH })),
+  lineage: async (h) => {
     const privileged = await h.runtime.openTree({ effects: ["read", "write", "execute", "network"] });
     const lineage = {
       parentThreadId: privileged.id,
@@ -71,8 +71,8 @@ const EDITS: Readonly<Record<string, Edit>> = {
     } as const;
     await transact(h, (tx) => facts(tx, h.tree.id, { lineage }));
   },
-  "a pin": async (h) => void (await h.runtime.threads.pin(h.tree.id, "constraints", WISH)),
-  "a draft": (h) =>
+  pin: async (h) => void (await h.runtime.threads.pin(h.tree.id, "constraints", WISH)),
+  draft: (h) =>
     transact(h, (tx) =>
       tx.store.putDraft({
         threadId: h.tree.id,
@@ -82,59 +82,77 @@ const EDITS: Readonly<Record<string, Edit>> = {
         clearedAt: null,
       }),
     ),
-  "a handoff": async (h) => {
+  handoff: async (h) => {
     await h.runtime.threads.continue(h.tree.id, WISH, { provider: "b" });
     await h.tree.idle();
     await h.runtime.threads.continue(h.tree.id, "back", { provider: "scripted" });
     await h.tree.idle();
     expect((await h.runtime.threads.handoffs(h.tree.id, { limit: 5 })).rows.length).toBeGreaterThan(0);
   },
-  "the continuity": (h) => transact(h, (tx) => facts(tx, h.tree.id, { continuity: "projected-only" })),
-  "the owner's name": (h) => transact(h, (tx) => facts(tx, h.tree.id, { agentId: "/root/admin" })),
-  "an environment label": async () => {
+  continuity: (h) => transact(h, (tx) => facts(tx, h.tree.id, { continuity: "projected-only" })),
+  agentId: (h) => transact(h, (tx) => facts(tx, h.tree.id, { agentId: "/root/admin" })),
+  label: async () => {
     process.env["COPPICE_THREAD_ID"] = "thread_privileged0000000000";
   },
-};
+} satisfies Readonly<Record<string, Edit>>;
 
 describe.each(STORES)("authority on %s", (store) => {
-  const ROWS: Readonly<Record<string, string>> = {
-    "the title": "S1-11 C17.2",
-    "the lineage": "S1-12 C17.2",
-    "a pin": "S1-13 C17.2",
-    "an environment label": "C17.2 C17.3",
+  const changesNothing = async (edit: Edit): Promise<void> => {
+    const scripts = { "/root": [repeat(say("done"))] };
+    await using h = await harness({
+      store,
+      scripts,
+      others: { b: scripted(scripts) },
+      tree: { effects: ["read"], workspace: "/tmp" },
+    });
+    const look = new Look(h);
+    const allowed = async () => {
+      await h.ask("go");
+      const { config } = await h.tree.root.record();
+      const { effects, tools, workspace, leaf, budgets, policyHash, role } = config;
+      const offered = h.provider
+        .requests("/root")
+        .at(-1)!
+        .tools.map(({ name }) => name);
+      return { effects, tools, workspace, leaf, budgets, policyHash, role, offered };
+    };
+    const before = await allowed();
+    try {
+      await edit(h);
+      expect(await allowed()).toEqual(before);
+    } finally {
+      delete process.env["COPPICE_THREAD_ID"];
+    }
+    const last = (await look.runs("/root")).at(-1)!;
+    expect(last.binding!.id).toBe(h.tree.id);
   };
 
-  for (const [what, edit] of Object.entries(EDITS)) {
-    test(`${ROWS[what] ?? "C17.2"} ${what} changes nothing of what the next run may do`, async () => {
-      const scripts = { "/root": [repeat(say("done"))] };
-      await using h = await harness({
-        store,
-        scripts,
-        others: { b: scripted(scripts) },
-        tree: { effects: ["read"], workspace: "/tmp" },
-      });
-      const look = new Look(h);
-      const allowed = async () => {
-        await h.ask("go");
-        const { config } = await h.tree.root.record();
-        const { effects, tools, workspace, leaf, budgets, policyHash, role } = config;
-        const offered = h.provider
-          .requests("/root")
-          .at(-1)!
-          .tools.map(({ name }) => name);
-        return { effects, tools, workspace, leaf, budgets, policyHash, role, offered };
-      };
-      const before = await allowed();
-      try {
-        await edit(h);
-        expect(await allowed()).toEqual(before);
-      } finally {
-        delete process.env["COPPICE_THREAD_ID"];
-      }
-      const last = (await look.runs("/root")).at(-1)!;
-      expect(last.binding!.id).toBe(h.tree.id);
-    });
-  }
+  test("S1-11 C17.2 a title changes nothing of what the next run may do", () => changesNothing(EDITS.title));
+  test("S1-12 C17.2 a privileged parent changes nothing of it", () => changesNothing(EDITS.lineage));
+  test("S1-13 C17.2 a pin that reads like a policy changes nothing of it", () => changesNothing(EDITS.pin));
+  test("C17.2 a draft changes nothing of it", () => changesNothing(EDITS.draft));
+  test("C17.2 a handoff changes nothing of it", () => changesNothing(EDITS.handoff));
+  test("C17.2 the continuity changes nothing of it", () => changesNothing(EDITS.continuity));
+  test("C17.2 the owner's name changes nothing of it", () => changesNothing(EDITS.agentId));
+  test("C17.2 C17.3 an environment label changes nothing of it", () => changesNothing(EDITS.label));
+
+  test("S1-7 C3.7 a close writes the thread's own record, and nothing that is remembered", async () => {
+    await using h = await harness({ store, scripts: { "/root": [repeat(say("done"))] } });
+    await h.runtime.threads.pin(h.tree.id, "decisions", "tabs");
+    await h.ask("go");
+    const remembered = () =>
+      h.store.read((view) => [
+        [1, 2].map((revision) => view.snapshot(h.tree.id, revision)),
+        view.history(h.tree.id, { limit: 10 }).rows,
+        view.transfersOf(h.tree.id, { limit: 10 }).rows,
+        view.providerThreadsOf(h.tree.id),
+        view.draft(h.tree.id),
+        view.agent(h.tree.id)!.thread,
+      ]);
+    const before = await remembered();
+    await h.runtime.threads.close(h.tree.id);
+    expect(await remembered()).toEqual(before);
+  });
 
   test("S1-57 S1-58 C17.6 a thread from before threads is shown as it is, runs on, and gets no binding", async () => {
     await using h = await harness({ store, scripts: { "/root": [repeat(say("done"))] } });
