@@ -75,7 +75,6 @@ export const lineageForks: readonly Contract[] = [
     behaviour:
       "Any interactive fork entry; it is used: a strategy choice is requested before any work starts.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S2-15",

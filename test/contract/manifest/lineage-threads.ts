@@ -13,93 +13,79 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Two executions of a thread; their policies are compared: own policy, own hash each; nothing inherited from the thread.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-3",
     behaviour:
       "Run 1 on Claude-like with pins: run 2 opens with run 1's pinned context, none of its transcript (projected-only).",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-4",
     behaviour: "An authorised execution; anyone rewrites its policy: impossible/immutable; hash check fails.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-5",
     behaviour:
       "Root delegates to a child; thread and tree are read: child in the parent's tree, not in thread.executions.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-6",
     behaviour:
       "That child; its binding is read: equal to the parent node's binding, also after the thread moved on.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-7",
     behaviour: "A memory store; thread is closed: nothing written to memory.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-8",
     behaviour:
       "Source tree; import scan: policy, tree, delegation, backend modules import nothing from thread modules.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-9",
     behaviour:
       "A root policy; hash is recomputed with another binding: hash differs; binding has id, contextRevision, contextDigest.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-10",
     behaviour: "A running root; thread record changes: the root's binding stays what reserve returned.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-11",
     behaviour:
       "Thread record edited to ask for tools or wider workspace; next root opens: same permissions as before.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-12",
     behaviour: "ParentThreadId pointed at a privileged thread; next root opens: same permissions.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-13",
     behaviour:
       "A pin that reads like a policy; next root opens: same permissions; text appears only under the not-authority heading.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-14",
     behaviour:
       "Env label set by hand; start / show: start opens a new thread with its own id; only show without argument uses the label.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-15",
     behaviour: "Label present; show without argument: that thread is shown.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-16",
@@ -124,7 +110,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Thread at rev 1 / rev 2; continue: root 2 opens on rev 1 and yields rev 2; root 3 opens on rev 2.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-20",
@@ -153,7 +138,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Two continues planned on the same revision: exactly one root opens; the other gets THREAD_REVISION_CONFLICT; no update lost.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-25",
@@ -166,7 +150,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Projected-only; continue: no attach, no resume flag or call, no native session id in argv, env or request.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-27",
@@ -229,7 +212,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Roots 1to3; policies are read: digests of rev 0, 1, 2 respectively; policy 3 alone proves its snapshot.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-38",
@@ -311,20 +293,17 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-52",
     behaviour: "Index write with revision other than previous + 1; commit: THREAD_REVISION_CONFLICT.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-53",
     behaviour: "20 processes writing one thread; all finish: every update present, revisions contiguous.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-54",
     behaviour:
       "Continue and delegate at once; run under lease tracing: a thread lease and a graph lease are never held together; no deadlock.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-55",
@@ -350,7 +329,6 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-59",
     behaviour: "Any new root / child; read: every root has a thread; child has the parent's exact binding.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-60",
@@ -400,7 +378,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Crash between payload and index; next projection: orphan quarantined, projection repeated, same digest.",
     source: lineageRow,
-    deferred: notYet,
   },
   {
     id: "S1-69",
