@@ -5,7 +5,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError } from "../protocol/errors.ts";
 import type { TransferId } from "../protocol/ids.ts";
-import { describeOrdinals, type OrdinalRange } from "../protocol/ordinals.ts";
+import { countOrdinals, describeOrdinals, type OrdinalRange } from "../protocol/ordinals.ts";
 import type { ProviderSelection, ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffKind, StalenessSignal } from "../protocol/transfer.ts";
 import { destinationOf } from "../control/start.ts";
@@ -158,10 +158,11 @@ function whyOf({ plan, facts }: Planned): string {
       return base.text;
     case "handoff": {
       const runs = describeOrdinals(base.runs);
+      const named = `${countOrdinals(base.runs) === 1 ? "run" : "runs"} ${runs}`;
       if (base.into === "existing" && base.coverage === "delta")
-        return `The provider's conversation is resumed and told of run ${runs}, which went elsewhere.`;
+        return `The provider's conversation is resumed and told of ${named}, which went elsewhere.`;
       if (base.into === "existing")
-        return `The provider's conversation is resumed and told everything: a delta of run ${runs} would be one too many.`;
+        return `The provider's conversation is resumed and told everything: a delta of ${named} would be one too many.`;
       const why = base.staleness.map((signal) => SIGNALS[signal]).join("; ");
       const told = facts.fork === null ? `all runs (${runs})` : "what it inherits";
       return why === ""
