@@ -13,8 +13,8 @@ export class Process {
   readonly #waiting = new Set<() => void>();
   #over = false;
 
-  constructor(program: string, args: readonly string[]) {
-    const script = fileURLToPath(new URL(program, import.meta.url));
+  constructor(program: URL, args: readonly string[]) {
+    const script = fileURLToPath(program);
     this.child = spawn(process.execPath, [script, ...args], {
       stdio: ["pipe", "pipe", "inherit"],
     });
@@ -86,10 +86,10 @@ export class Process {
 }
 
 export function start(path: string, mode: string, tree = "-", options: JsonObject = {}): Process {
-  return new Process("process.ts", [path, mode, tree, JSON.stringify(options)]);
+  return new Process(new URL("process.ts", import.meta.url), [path, mode, tree, JSON.stringify(options)]);
 }
 
 /** One that does what it is told, order by order. */
 export function startRacer(path: string): Process {
-  return new Process("racer.ts", [path]);
+  return new Process(new URL("racer.ts", import.meta.url), [path]);
 }
