@@ -5,9 +5,11 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { addOrdinal } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import { consume, deliverHandoff } from "../lineage/transfer.ts";
+import type { ProviderSelection } from "../protocol/thread.ts";
+import { deliverHandoff } from "../lineage/handoff-record.ts";
+import { consume } from "../lineage/transfer.ts";
 import type { RunStart } from "./start-run.ts";
-import { tellMoved } from "./start-write.ts";
+import { tellMoved } from "./transfer-moves.ts";
 import { must, type Transaction } from "./transaction.ts";
 
 export function acceptStart(
@@ -36,18 +38,32 @@ export function acceptStart(
     handoffIds: [...providerThread.handoffIds, ...start.handoffs],
     updatedAt: tx.now,
   });
-  const draft = tx.store.draft(agent.threadId);
-  if (draft !== undefined && draft.clearedAt === null) tx.store.putDraft({ ...draft, clearedAt: tx.now });
-  const { selection } = thread;
-  const chosen = selection?.provider === run.provider ? selection : null;
+  clearDraft(tx, run);
+  const chosen = usedBy(run, thread.selection) ? thread.selection : null;
   const rebound = run.provider !== agent.config.provider || chosen !== null;
+  // What was chosen while this run was about to start is for the next one.
+  const selection = chosen === null ? thread.selection : null;
   const bound = { ...run, providerThreadId: providerThread.id };
   tx.store.putRun(bound);
   return {
     run: bound,
     agent: tx.putAgent(agent, {
-      thread: { ...thread, activeProviderThreadId: providerThread.id, selection: null },
+      thread: { ...thread, activeProviderThreadId: providerThread.id, selection },
       ...(rebound ? { config: tx.context.rebind(agent.config, run) } : {}),
     }),
   };
+}
+
+/** Whether the run is what was selected: its message may have named a model where nothing but a provider was. */
+function usedBy({ provider, model, effort }: RunRecord, selection: ProviderSelection | null): boolean {
+  if (selection === null || selection.provider !== provider) return false;
+  return (selection.model ?? model) === model && (selection.effort ?? effort) === effort;
+}
+
+/** With the first message that the user sends; a run that nobody but agents has asked for leaves it (C2.9). */
+function clearDraft(tx: Transaction, { threadId, causes }: RunRecord): void {
+  const draft = tx.store.draft(threadId);
+  if (draft === undefined || draft.clearedAt !== null) return;
+  if (causes.some(({ mailId }) => tx.store.mail(mailId)?.kind === "user"))
+    tx.store.putDraft({ ...draft, clearedAt: tx.now });
 }

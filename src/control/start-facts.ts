@@ -46,7 +46,7 @@ export function startFacts(
     threadId,
     target: {
       ...target,
-      cleanContext: thread.selection?.cleanContext ?? false,
+      cleanContext: thread.selection?.provider === destination.provider && thread.selection.cleanContext,
       change: "apply_next_turn" as StartTarget["change"],
       deltaFits: memory.deltaFits,
     },
@@ -89,7 +89,10 @@ export function conversationAt(
       ? undefined
       : view
           .providerThreadsOf(threadId)
-          .find(({ nativeThreadRef }) => nativeThreadRef?.nativeId === providerThreadRef.nativeId);
+          .find(
+            ({ nativeThreadRef: ref }) =>
+              ref?.driver === providerThreadRef.driver && ref.nativeId === providerThreadRef.nativeId,
+          );
   return named ?? (ofRun === null ? undefined : view.providerThread(ofRun));
 }
 

@@ -21,8 +21,9 @@ import type { Session } from "../session/session.ts";
 import type { StoreView } from "../store/port.ts";
 import { allOf } from "./family.ts";
 import { currentRun } from "./runs.ts";
-import type { Destination } from "./start-facts.ts";
-import { newProviderThread, tellMoved } from "./start-write.ts";
+import { conversationAt, type Destination } from "./start-facts.ts";
+import { newProviderThread } from "./start-write.ts";
+import { forkAnew, tellMoved } from "./transfer-moves.ts";
 import { must, type Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
@@ -100,8 +101,9 @@ export class NativeStart {
    * Forks the source's conversation at the point. False when the provider refused and text may be tried instead.
    * @throws RejectedError `FORK_NATIVE_FAILED` where it may not.
    */
-  async fork({ transferId, sourceRef, boundary }: NativeFork): Promise<boolean> {
-    const { intent, turns, strict } = await this.#tree.transact((tx) => this.#intend(tx, transferId));
+  async fork({ transferId: named, sourceRef, boundary }: NativeFork): Promise<boolean> {
+    const asked = await this.#tree.transact((tx) => this.#intend(tx, named));
+    const { transferId, intent, turns, strict } = asked;
     let forked: NativeThread;
     try {
       forked = await nativeCall(
@@ -133,20 +135,23 @@ export class NativeStart {
     if (!hasNative(session, "findForks")) throw indeterminate(transfer.id);
     const found = await nativeCall(session, "findForks")(sourceRef);
     this.#signal.throwIfAborted();
-    const known = await this.#tree.read((view) => knownConversations(view, transfer.targetThreadId));
+    const known = await this.#tree.read((view) =>
+      knownConversations(view, transfer.targetThreadId, sourceRef.driver),
+    );
     const orphan = found.findLast(({ ref }) => !known.has(ref.nativeId));
     if (orphan !== undefined) await this.#adopt(transfer.id, orphan, sourceRef);
     else await this.#tree.transact((tx) => takeBack(tx, transfer.id));
   }
 
   #intend(tx: Transaction, id: TransferId) {
-    const transfer = must(tx.store.transfer(id), "transfer", id);
+    const named = must(tx.store.transfer(id), "transfer", id);
+    const transfer = named.status === "pending" ? named : forkAnew(tx, named);
     const intent = tx.id("int");
     tx.store.putTransfer(intendNative(transfer, intent, tx.now));
-    const run = tx.store.runAt(transfer.sourceThreadId, transfer.sourcePoint.ordinal);
-    const source = run?.providerThreadId ?? null;
-    const turns = source === null ? [] : (tx.store.providerThread(source)?.turns ?? []);
-    return { intent, turns, strict: transfer.requestedStrategy === "native" };
+    const { sourcePoint: point, sourceThreadId, requestedStrategy } = transfer;
+    const ofRun = tx.store.runAt(sourceThreadId, point.ordinal)?.providerThreadId ?? null;
+    const turns = conversationAt(tx.store, point, ofRun)?.turns ?? [];
+    return { transferId: transfer.id, intent, turns, strict: requestedStrategy === "native" };
   }
 
   async #adopt(id: TransferId, forked: NativeThread, sourceRef: NativeRef): Promise<void> {
@@ -174,12 +179,12 @@ export class NativeStart {
 }
 
 /** Of the whole lineage: siblings are forks of the same conversation, and not orphans. */
-function knownConversations(view: StoreView, threadId: ThreadId): ReadonlySet<string> {
+function knownConversations(view: StoreView, threadId: ThreadId, driver: string): ReadonlySet<string> {
   const root = view.agent(threadId)?.thread?.lineage.rootThreadId ?? threadId;
   const known = new Set<string>();
   for (const agent of allOf((page) => view.descendants(root, page))) {
     for (const { nativeThreadRef } of view.providerThreadsOf(agent.threadId))
-      if (nativeThreadRef !== null) known.add(nativeThreadRef.nativeId);
+      if (nativeThreadRef?.driver === driver) known.add(nativeThreadRef.nativeId);
   }
   return known;
 }

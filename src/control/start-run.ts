@@ -80,13 +80,15 @@ export async function prepareStart(
       const run = currentRun(look, id);
       const agent = look.agent(run.threadId);
       if (agent.thread === null) return null;
-      const ready = again ? null : preparedBefore(look, run);
+      const ready = again ? null : preparedBefore(look, run, to);
       return ready ?? planStart(look, agent as ThreadAgent, run, session.items, to, memory);
     });
     if (found === null) return null;
     again = true;
     if ("bodies" in found) {
-      if (native === null || (await native.resume(found.providerThread))) return found;
+      const { providerThread } = found;
+      if (native === null || (await native.resume(providerThread))) return found;
+      memory = { ...memory, failedResume: [providerThread.id] };
       continue;
     }
     const asked = native === null ? "go" : await askProvider(native, found);
@@ -146,7 +148,7 @@ async function storeStart(
 }
 
 /** What an earlier attempt of this run has left ready (C4.13). */
-function preparedBefore(look: Look, run: RunRecord): RunStart | null {
+function preparedBefore(look: Look, run: RunRecord, to: Destination): RunStart | null {
   const { providerThreadId: id } = run;
   if (run.contextHandoffIds.length === 0 || id === null) return null;
   const handoffs = run.contextHandoffIds.flatMap((handoff) => look.store.handoff(handoff) ?? []);
@@ -154,9 +156,7 @@ function preparedBefore(look: Look, run: RunRecord): RunStart | null {
   if (ready.length < run.contextHandoffIds.length) return null;
   const stored = look.store.providerThread(id);
   return {
-    providerThread: stored ?? {
-      ...newProviderThread(run, { ...run, instanceId: run.provider, driver: run.provider }, id, look.now),
-    },
+    providerThread: stored ?? newProviderThread(run, to, id, look.now),
     bodies: ready.map(handoffBody),
     handoffs: ready.map((handoff) => handoff.id),
     transfers: ready.map((handoff) => handoff.transferId),

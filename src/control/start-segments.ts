@@ -5,12 +5,12 @@ import type { OrdinalRange } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
-import type { HandoffInput, HandoffSegment, SubagentResult } from "../lineage/handoff/input.ts";
+import type { HandoffInput, HandoffSegment } from "../lineage/handoff/input.ts";
 import { verifySnapshot } from "../lineage/snapshot.ts";
 import type { StoreView } from "../store/port.ts";
 import { must, type Look } from "./transaction.ts";
 
-export interface Segments extends Pick<HandoffInput, "checkpoint" | "subagents"> {
+export interface Segments extends Pick<HandoffInput, "checkpoint"> {
   /** Oldest ancestor first. */
   readonly segments: readonly HandoffSegment[];
   /** Pins at the point; null where the thread that is told stands on its own. */
@@ -25,12 +25,13 @@ export function ownSegments(
   items: readonly TranscriptItem[],
   whole: boolean,
 ): Segments {
-  const own = segmentOf(look.store, agent, runs, items, look.now);
+  const first = whole ? undefined : runs[0]?.[0];
+  const from = first === undefined ? 0 : (look.store.runAt(agent.threadId, first)?.firstItem ?? 0);
+  const own = segmentOf(look.store, agent, runs, items.slice(from), look.now);
   return {
     segments: [...(whole ? ancestors(look, agent) : []), own],
     snapshot: null,
     checkpoint: checkpointOf(look.store, agent.threadId, own.runs.at(-1)?.ordinal ?? 0),
-    subagents: own.items.flatMap(resultIn),
   };
 }
 
@@ -45,7 +46,6 @@ export function forkSegments(look: Look, transfer: TransferRecord): Segments {
     segments: [...(base === null ? ancestors(look, source) : []), own],
     snapshot: snapshotAt(look, source, point),
     checkpoint: checkpointOf(look.store, source.threadId, point.ordinal),
-    subagents: own.items.flatMap(resultIn),
   };
 }
 
@@ -141,9 +141,4 @@ function snapshotAt(look: Look, source: AgentRecord, point: ContextSourcePoint):
   const record = look.store.snapshot(source.threadId, revision);
   const { threadId } = source;
   return verifySnapshot(record, { threadId, revision, digest: record?.digest ?? "" });
-}
-
-function resultIn(item: TranscriptItem): SubagentResult[] {
-  if (item.kind !== "mail" || item.mail !== "final_answer") return [];
-  return [{ workId: item.resultOf, agent: item.author, status: "reported", text: item.text }];
 }

@@ -138,8 +138,7 @@ function mergeBackOf(
   const own = told.segments.at(-1)!;
   const inDelta = own.runs.filter(({ ordinal }) => holdsOrdinal(delta.runs, ordinal));
   const segment = { ...own, runs: inDelta };
-  // Its results of subagents are read from its items, those that are told (C7.6).
-  const input = shared(request, { ...told, subagents: [] });
+  const input = shared(request, told);
   return {
     transferId: transfer.id,
     mode: "recent",
@@ -157,12 +156,11 @@ function mergeBackOf(
   };
 }
 
-function shared({ look, agent }: TextRequest, { snapshot, checkpoint, subagents, segments }: Segments) {
+function shared({ look, agent }: TextRequest, { snapshot, checkpoint, segments }: Segments) {
   const open = look.store.openRequestsOf(agent.threadId);
   return {
     snapshot: snapshot ?? contextOf(look, agent),
     checkpoint,
-    subagents,
     workspace: agent.config.workspace,
     openRequests: open.map(({ kind, text }) => ({ kind, text, askedBy: agent.path })),
     effects: new Map(look.context.toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),

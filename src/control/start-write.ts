@@ -7,20 +7,19 @@ import type { ItemBody } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { BuiltHandoff } from "../lineage/handoff/input.ts";
 import type { HandoffBase, StartBase, StartFacts } from "../lineage/start-plan.ts";
+import { readyHandoff, supersedeHandoff } from "../lineage/handoff-record.ts";
 import {
   handoffOf,
   providerHandoffTransfer,
-  readyHandoff,
   replaceHandoff,
   resolvePortable,
-  supersede,
-  supersedeHandoff,
   wholePoint,
 } from "../lineage/transfer.ts";
 import { currentRun } from "./runs.ts";
 import type { Destination } from "./start-facts.ts";
 import type { BuiltText, Planned, RunStart } from "./start-run.ts";
 import type { Look, Transaction } from "./transaction.ts";
+import { forkAnew, supersedeTransfer, tellMoved } from "./transfer-moves.ts";
 
 export function writeStart(
   tx: Transaction,
@@ -41,7 +40,8 @@ export function writeStart(
   const base = transferOf(plan.base);
   const transfers = written.map(({ transferId }) => transferId);
   if (base !== null && resolvedNatively) transfers.unshift(base);
-  const named = [base, ...texts.map(({ transferId }) => transferId)];
+  const carried = new Set(texts.flatMap(({ transferId, built }) => (built === null ? [] : [transferId])));
+  const named = [resolvedNatively ? null : base, ...texts.map(({ transferId }) => transferId)];
   tx.store.putRun({
     ...run,
     providerThreadId: providerThread.id,
@@ -54,7 +54,7 @@ export function writeStart(
     bodies,
     handoffs: written.map((handoff) => handoff.id),
     transfers,
-    empty: [...new Set(named.filter((one) => one !== null && !transfers.includes(one)))] as TransferId[],
+    empty: [...new Set(named.filter((one) => one !== null && !carried.has(one)))] as TransferId[],
   };
 }
 
@@ -108,7 +108,12 @@ function writeHandoff(
 ): HandoffRecord {
   const { run, to, providerThread, facts } = writing;
   const known = transferId === null ? undefined : tx.store.transfer(transferId);
-  const transfer = known ?? newSwitch(tx, writing);
+  const transfer =
+    known === undefined
+      ? newSwitch(tx, writing)
+      : known.status === "resolved_native"
+        ? forkAnew(tx, known)
+        : known;
   const handoff: HandoffRecord = {
     ...readyHandoff({
       id: tx.id("hnd"),
@@ -180,25 +185,6 @@ function runPoint(look: Look, agent: AgentRecord, ordinal: number): ContextSourc
     runId: run?.id ?? null,
     items: next?.firstItem ?? agent.items,
   });
-}
-
-export function supersedeTransfer(tx: Transaction, id: TransferId, by: TransferId | null = null): void {
-  const transfer = tx.store.transfer(id)!;
-  const before = handoffOf(transfer);
-  const handoff = before === null ? undefined : tx.store.handoff(before);
-  if (handoff?.status === "ready") tx.store.putHandoff(supersedeHandoff(handoff, tx.now));
-  const moved = supersede(transfer, tx.now, by);
-  tx.store.putTransfer(moved);
-  tellMoved(tx, tx.agent(moved.targetThreadId), moved, null);
-}
-
-export function tellMoved(
-  tx: Transaction,
-  target: AgentRecord,
-  { id, status }: TransferRecord,
-  runId: RunId | null,
-): void {
-  tx.emit("transfer.moved", target, { runId }, { transferId: id, status });
 }
 
 export function handoffBody({ id, summaryText }: HandoffRecord): ItemBody {

@@ -12,7 +12,7 @@ import { currentRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import type { Destination } from "./start-facts.ts";
 import { prepareStart, type RunStart } from "./start-run.ts";
-import { tellMoved } from "./start-write.ts";
+import { askForkAgain, tellMoved } from "./transfer-moves.ts";
 import type { Look, Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
@@ -124,6 +124,8 @@ function refuse(tx: Transaction, id: RunId, error: CoppiceError): void {
       const failed = fail(transfer, `${error.code}: ${error.message}`, tx.now);
       tx.store.putTransfer(failed);
       tellMoved(tx, agent, failed, run.id);
+      // No later message is sent without what the fork was to be given: it is asked for again, as strictly.
+      askForkAgain(tx, failed);
     }
   }
   settleRun(tx, id, {

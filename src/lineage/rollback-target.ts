@@ -98,9 +98,8 @@ function beforeMessage(reader: ThreadReader, index: number): RollbackTarget {
   const item = reader.item(index);
   const run = item === undefined ? undefined : runOfItem(reader, item);
   if (item?.kind !== "user" || run === undefined) {
-    throw invalid(`Item ${index} of ${reader.threadId} is no message of the user; name one that is.`, {
-      index,
-    });
+    const seq = index + 1;
+    throw invalid(`Message ${seq} of ${reader.threadId} is not the user's; name one that is.`, { seq });
   }
   if (isRolledBack(reader, run)) throw goneAlready(run.ordinal);
   for (let at = run.firstItem; at < index; at += 1) {
@@ -108,7 +107,7 @@ function beforeMessage(reader: ThreadReader, index: number): RollbackTarget {
     // Runs are taken back whole: a message that came while one went on cannot be taken back alone.
     throw invalid(
       `The message came while run ${run.ordinal} was under way; name the message that began it, or fork at this one.`,
-      { index, ordinal: run.ordinal },
+      { seq: index + 1, ordinal: run.ordinal },
     );
   }
   return {

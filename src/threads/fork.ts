@@ -15,7 +15,7 @@ import type { ForkDraft, ForkOrigin, ForkPolicy, ThreadFacts } from "../protocol
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
 import { conversationAt } from "../control/start-facts.ts";
 import { newAgent } from "../control/new-agent.ts";
-import { ancestorsOf } from "../lineage/chain.ts";
+import { type OriginOf, requireDepth } from "../lineage/chain.ts";
 import {
   type ForkAvailability,
   forkAvailability,
@@ -65,7 +65,7 @@ export function planFork(
     );
   }
   const thread = { ...source, thread: source.thread };
-  requireDepth(view, thread.threadId, limits);
+  requireDepth(thread.threadId, originIn(view), limits.ancestorDepthMaximum);
   const fork = forkPoint(readerOf(view, thread), request.at);
   const availability = availabilityAt(view, thread, fork, capabilities, limits);
   requireStrategy(request.policy, availability);
@@ -79,18 +79,11 @@ export function planFork(
   };
 }
 
-function requireDepth(view: StoreView, source: ThreadId, limits: LineageLimits): void {
-  const origin = (id: ThreadId): ContextSourcePoint | null | undefined => {
+function originIn(view: StoreView): OriginOf {
+  return (id) => {
     const agent = view.agent(id);
     return agent === undefined ? undefined : (agent.thread?.forkedFrom?.point ?? null);
   };
-  const { segments } = ancestorsOf(source, origin, limits.ancestorDepthMaximum + 1);
-  if (segments.length < limits.ancestorDepthMaximum) return;
-  throw new RejectedError(
-    "LINEAGE_DEPTH_EXCEEDED",
-    `${source} stands ${segments.length} forks below its first thread, and ${limits.ancestorDepthMaximum} is the most; fork an earlier thread.`,
-    { threadId: source, depth: segments.length, limit: limits.ancestorDepthMaximum },
-  );
 }
 
 function availabilityAt(

@@ -6,7 +6,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { startingRun } from "../control/runs.ts";
-import { supersedeTransfer } from "../control/start-write.ts";
+import { supersedeTransfer } from "../control/transfer-moves.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import type { Transaction } from "../control/transaction.ts";
 import { mergeBackPoints } from "../lineage/merge-back.ts";

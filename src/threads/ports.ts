@@ -40,10 +40,12 @@ export interface ThreadPorts {
   sessionOf(agent: AgentRecord, provider: string): Promise<NativeSession | null>;
 }
 
-/** Of every adapter, asked before a plan, for a plan asks nobody. */
+/** Of every adapter, asked before a plan, for a plan asks nobody. One that does not answer is not there to be asked. */
 export async function capabilitiesOf(providers: ThreadPorts["providers"]): Promise<CapabilitiesOf> {
   const known = new Map<string, ThreadCapabilities>();
-  for (const [name, adapter] of Object.entries(providers))
+  const ask = async ([name, adapter]: [string, ProviderAdapter]): Promise<void> => {
     known.set(name, adapter.loop === "ours" ? adapter.threads : await adapter.capabilities());
+  };
+  await Promise.allSettled(Object.entries(providers).map(ask));
   return (provider) => known.get(provider) ?? null;
 }

@@ -9,7 +9,7 @@ import { addOrdinal, without } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { RollbackRecord, ThreadFacts } from "../protocol/thread.ts";
 import { allOf } from "../control/family.ts";
-import { supersedeTransfer } from "../control/start-write.ts";
+import { supersedeTransfer } from "../control/transfer-moves.ts";
 import type { Transaction } from "../control/transaction.ts";
 import { lastOutcomeAt, projectAgain, rangesOf, runsIn } from "./rollback-write.ts";
 import { requireOpenThread, type ThreadAgent, threadOf } from "./verbs.ts";

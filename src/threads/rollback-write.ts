@@ -3,7 +3,7 @@
  * provider's conversations, the pinned context and the message for the user to change.
  */
 import type { AgentRecord, LastOutcome } from "../protocol/agent.ts";
-import type { RunId, TransferId } from "../protocol/ids.ts";
+import type { RunId } from "../protocol/ids.ts";
 import type { NativeThread } from "../protocol/native-events.ts";
 import { type OrdinalRange, unite } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -11,7 +11,7 @@ import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { RunOutcome, ThreadFacts } from "../protocol/thread.ts";
 import { allOf } from "../control/family.ts";
 import { lastOutcomeOf } from "../control/settle.ts";
-import { supersedeTransfer } from "../control/start-write.ts";
+import { askForkAgain, supersedeTransfer } from "../control/transfer-moves.ts";
 import { contextOf } from "../control/thread-context.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import { must, type Transaction } from "../control/transaction.ts";
@@ -19,7 +19,7 @@ import type { ProviderThreadStep } from "../lineage/rollback-native.ts";
 import type { RollbackPlan } from "../lineage/rollback-plan.ts";
 import { reprojectSnapshot, verifySnapshot } from "../lineage/snapshot.ts";
 import { retainedUpTo } from "../lineage/thread-reader.ts";
-import { forkTransfer, supersedeHandoff } from "../lineage/transfer.ts";
+import { supersedeHandoff } from "../lineage/handoff-record.ts";
 import { releaseWorks } from "./rollback-works.ts";
 import type { ThreadAgent } from "./verbs.ts";
 
@@ -50,7 +50,8 @@ export function writeRollback(
     activeProviderThreadId: plan.activeProviderThreadId,
   };
   const after = tx.putAgent(agent, { thread, lastOutcome: lastOutcomeAt(tx, { ...agent, thread }) });
-  if (plan.rearm !== null) rearm(tx, after, plan.rearm);
+  // What the fork was given goes into its next first run again (C9.8).
+  if (plan.rearm !== null) askForkAgain(tx, must(tx.store.transfer(plan.rearm), "transfer", plan.rearm));
   tx.emit(
     "thread.rolled_back",
     after,
@@ -173,32 +174,4 @@ export function lastOutcomeAt(tx: Transaction, agent: ThreadAgent): LastOutcome 
     }
   }
   return null;
-}
-
-/** What a fork was given goes into its next first run again (C9.8). */
-function rearm(tx: Transaction, agent: AgentRecord, id: TransferId): void {
-  const given = must(tx.store.transfer(id), "transfer", id);
-  const { treeId, sourceThreadId, targetThreadId, sourcePoint, sourceProvider, sourceOutcome, createdBy } =
-    given;
-  const again = forkTransfer({
-    id: tx.id("xfr"),
-    treeId,
-    source: sourceThreadId,
-    target: targetThreadId,
-    sourcePoint,
-    sourceProvider,
-    targetProvider: null,
-    at: tx.now,
-    strategy: agent.thread?.forkPolicy?.strategy ?? "auto",
-    sourceOutcome,
-    carries: true,
-    createdBy,
-  });
-  tx.store.putTransfer(again);
-  tx.emit(
-    "transfer.created",
-    agent,
-    {},
-    { transferId: again.id, type: again.type, target: agent.path, again: given.id },
-  );
 }

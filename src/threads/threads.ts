@@ -9,6 +9,7 @@ import { type ForkPolicyInput, forkPolicySchema, type ProviderSelection } from "
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
+import { check } from "../platform/check.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { once, receiptKey } from "../control/idempotency.ts";
@@ -309,7 +310,7 @@ function forkRequest(
   source: string,
   { at = { kind: "latest_stable" }, policy, title }: ForkOptions,
 ): ForkRequest {
-  const parsed = forkPolicySchema.parse(policy ?? {});
+  const parsed = check("the fork's policy", forkPolicySchema, policy ?? {});
   return {
     source,
     at,

@@ -88,7 +88,6 @@ export interface HandoffInput {
   readonly workspace: string | null;
   readonly checkpoint: { readonly record: CheckpointRecord; readonly ordinal: number } | null;
   readonly openRequests: readonly OpenRequest[];
-  readonly subagents: readonly SubagentResult[];
   /** Effects by a tool's name; one that is not in it may have them all (POL-1). */
   readonly effects: ReadonlyMap<string, readonly Effect[]>;
   readonly mode: "recent" | "summary_plus_recent";

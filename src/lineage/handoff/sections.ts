@@ -196,13 +196,7 @@ function failureLines(
   return [...runs.slice(0, MOST.failures), ...failing, ...tools];
 }
 
-/** Results that the records of works give stand for the same result as mail. */
-function resultLines(input: HandoffInput, asMail: readonly SubagentResult[]): readonly Line[] {
-  const known = new Set(input.subagents.map(({ workId }) => workId).filter((id) => id !== null));
-  const results = [
-    ...input.subagents.toReversed(),
-    ...asMail.filter(({ workId }) => workId === null || !known.has(workId)),
-  ];
+function resultLines(input: HandoffInput, results: readonly SubagentResult[]): readonly Line[] {
   return results.slice(0, MOST.results).map(({ agent, status, text }) => {
     const short = `${agent} (${status})`;
     const result = head(clean(text, input.redact).trim(), input.limits.historyTailBytes);

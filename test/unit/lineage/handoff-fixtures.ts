@@ -135,7 +135,6 @@ export function inputOf(
     workspace: "/work/project",
     checkpoint: null,
     openRequests: [],
-    subagents: [],
     effects: EFFECTS,
     mode: "recent",
     summary: { kind: "none", why: "not asked for" },

@@ -1,7 +1,7 @@
 /** What a handoff tells, and what it never tells (C6.2 to C6.4). */
 import { describe, expect, test } from "vitest";
 import { buildHandoff } from "../../../src/lineage/handoff/build.ts";
-import { readyHandoff } from "../../../src/lineage/transfer.ts";
+import { readyHandoff } from "../../../src/lineage/handoff-record.ts";
 import { redact } from "../../../src/platform/redact.ts";
 import {
   answer,
@@ -200,14 +200,16 @@ describe("a handoff tells", () => {
     expect(failures).not.toContain("timed out");
   });
 
-  test("S3-49 results of subagents, once each", () => {
+  test("S3-49 C6.3 results of subagents, once each, and none of a run that is not told", () => {
     const source = thread([[user("go"), mail("/root/a", "found it as mail", true), answer("done")]]);
-    expect(section(textOf([source]), "Results")).toContain("- /root/a (delivered): found it as mail");
-    const text = textOf([source], {
-      subagents: [{ workId: "wrk_1", agent: "/root/a", status: "completed", text: "found it" }],
-    });
-    expect(section(text, "Results")).toBe("== Results of subagents ==\n- /root/a (completed): found it");
-    expect(text).not.toContain("as mail");
+    const results = "== Results of subagents ==\n- /root/a (delivered): found it as mail";
+    expect(section(textOf([source]), "Results")).toBe(results);
+    const more = thread([
+      [user("go"), mail("/root/a", "found it as mail", true), answer("done")],
+      [user("go on"), answer("gladly")],
+    ]);
+    const takenBack = { ...more, runs: more.runs.map((run, at) => ({ ...run, rolledBack: at === 0 })) };
+    expect(textOf([takenBack])).not.toContain("found it as mail");
   });
 
   test("X-2 of failed and interrupted runs with their status", () => {
@@ -365,6 +367,7 @@ describe("a handoff leaves out", () => {
           call("bash", { command: `curl -H ${secret}` }, secret, true),
           call("write_file", { path: `${secret}.ts` }),
           call("todo_write", { todos: [secret] }),
+          mail("/root/a", secret, true),
           answer(secret),
         ],
       ],
@@ -373,7 +376,6 @@ describe("a handoff leaves out", () => {
     const text = textOf([source], {
       snapshot: snapshot({ objective: secret, decisions: [pin(secret)] }),
       openRequests: [{ kind: "question", askedBy: "/root", text: secret }],
-      subagents: [{ workId: null, agent: "/root/a", status: "completed", text: secret }],
       workspace: `/work/${secret}`,
     });
     expect(text).not.toContain("abcdefghijklmnop");
