@@ -42,7 +42,7 @@ function* told(picture: Picture): Iterable<Violation> {
   }
   for (const agent of picture.agents) {
     yield* expect("agent.spawned", agent.threadId, agent.parent !== null);
-    yield* expect("agent.closed", agent.threadId, agent.state === "closed");
+    yield* expect("agent.closed", agent.threadId, agent.state !== "open");
   }
   for (const rows of picture.mailOf.values()) {
     for (const mail of rows) {

@@ -150,10 +150,10 @@ function* requests(picture: Picture): Iterable<Violation> {
 
 function* closedBoxes(picture: Picture): Iterable<Violation> {
   for (const [agent, rows] of boxes(picture)) {
-    if (agent.state !== "closed") continue;
+    if (agent.state === "open") continue;
     const unread = rows.filter((mail) => mail.state === "accepted" && mail.redirectedFrom === null);
     if (unread.length > 0)
-      yield broken("INT-7", `${agent.path} is closed and has ${unread.length} unread messages`);
+      yield broken("INT-7", `${agent.path} is ${agent.state} and has ${unread.length} unread messages`);
   }
 }
 

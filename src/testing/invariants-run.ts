@@ -204,7 +204,7 @@ function* counts(picture: Picture): Iterable<Violation> {
 function* statuses(picture: Picture): Iterable<Violation> {
   for (const agent of picture.agents) {
     const parent = agent.parent === null ? undefined : picture.agentOf.get(agent.parent);
-    if (parent?.state === "closed" && agent.state === "open")
+    if (parent !== undefined && parent.state !== "open" && agent.state === "open")
       yield broken("INT-7", `${agent.path} is open below a closed agent`);
     const { kind } = statusOf(picture.view, agent, NOT_LIVE);
     const owes = picture.works.some((work) => work.executor === agent.threadId && work.state !== "ended");
