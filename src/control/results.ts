@@ -6,7 +6,8 @@ import { isWithin, ROOT_PATH, parentPath, type AgentPath } from "../protocol/age
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
 import { salvageLines, textlessResult } from "../lineage/salvage.ts";
-import { readyHandoff, resolvePortable, resultTransfer, wholePoint } from "../lineage/transfer.ts";
+import { readyHandoff } from "../lineage/handoff-record.ts";
+import { resolvePortable, resultTransfer, wholePoint } from "../lineage/transfer.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { boundToReservation } from "../mailbox/content.ts";
 import { resultRoom } from "../mailbox/capacity.ts";

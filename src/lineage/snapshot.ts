@@ -11,12 +11,12 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { OrdinalRange } from "../protocol/ordinals.ts";
-import {
-  type CheckpointRecord,
-  type Pin,
-  PIN_SECTIONS,
-  type SnapshotLine,
-  type SnapshotRecord,
+import type {
+  CheckpointRecord,
+  Pin,
+  PinSection,
+  SnapshotLine,
+  SnapshotRecord,
 } from "../protocol/snapshot.ts";
 import type { ContextReference, RunOutcome } from "../protocol/thread.ts";
 import { compact, type Projection, seal } from "./compact-snapshot.ts";
@@ -43,7 +43,7 @@ export interface ProjectionInput {
   readonly limits: LineageLimits;
 }
 
-type Lines = { -readonly [S in (typeof PIN_SECTIONS)[number] | "outcomes"]: SnapshotLine[] };
+type Lines = { -readonly [S in PinSection | "outcomes"]: SnapshotLine[] };
 
 export function projectSnapshot(input: ProjectionInput): Projection {
   const { base, run, checkpoint } = input;

@@ -1,16 +1,14 @@
 /**
- * Transfers and handoffs as values: how they begin, and every move they may make (lineage C1.9, C1.10, C2.5, C2.6).
+ * Transfers as values: how they begin, and every move they may make (lineage C1.9, C2.5).
  * Each function gives a new record; storing it is the caller's business.
  *
- * - X1 A digest covers what never changes of a record: what moved, from where, to whom, and for a handoff its text.
+ * - X1 A digest covers what never changes of a record: what moved, from where and to whom.
  * - X2 `consumed` has a time, a run and a resolution. Nothing carried: no resolution. The result of a host-driven root's
  *   work: no run, for that root has none.
  * - X3 A move that is not in the table is a bug and throws `ILLEGAL_TRANSITION`.
  */
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
-import type { Redact } from "../platform/redact.ts";
-import { byteLength } from "../platform/text.ts";
 import { InvariantError } from "../protocol/errors.ts";
 import type { HandoffId, IntentId, RunId, ThreadId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
 import type {
@@ -257,84 +255,6 @@ function move(
   return { ...record, ...changes, status: to, updatedAt: at };
 }
 
-/** What a handoff says of itself beside its text. */
-export type HandoffAbout = Pick<
-  HandoffRecord,
-  | "kind"
-  | "strategy"
-  | "fromProviderThreadIds"
-  | "toProviderThreadId"
-  | "coveredRuns"
-  | "coveredRunOrdinals"
-  | "payload"
-  | "budget"
-  | "createdByProvider"
->;
-
-/** Of a text that is carried as it is: a subagent's history or result. */
-const WHOLE_TEXT: HandoffAbout = {
-  kind: "portable_context",
-  strategy: "full_thread_summary",
-  fromProviderThreadIds: [],
-  toProviderThreadId: null,
-  coveredRuns: [],
-  coveredRunOrdinals: null,
-  payload: { sections: [], items: 0, omittedItemIds: [], checkpointRef: null, snapshotRef: null },
-  budget: { limit: 0, used: 0, unit: "bytes" },
-  createdByProvider: null,
-};
-
-/** The text of a transfer, redacted and ready; it never changes afterwards. */
-export function readyHandoff(input: {
-  readonly id: HandoffId;
-  readonly transfer: Pick<TransferRecord, "id" | "treeId" | "sourceThreadId" | "targetThreadId">;
-  readonly text: string;
-  readonly coveredRanges: HandoffRecord["coveredRanges"];
-  readonly redact: Redact;
-  readonly at: number;
-  readonly about?: Partial<HandoffAbout>;
-}): HandoffRecord {
-  const summaryText = input.redact(input.text);
-  const lasting = {
-    id: input.id,
-    transferId: input.transfer.id,
-    treeId: input.transfer.treeId,
-    sourceThreadId: input.transfer.sourceThreadId,
-    threadId: input.transfer.targetThreadId,
-    ...WHOLE_TEXT,
-    ...input.about,
-    summaryText,
-    coveredRanges: input.coveredRanges,
-    bytes: byteLength(summaryText),
-    createdAt: input.at,
-  } as const;
-  return {
-    ...lasting,
-    targetRunId: null,
-    status: "ready",
-    supersededBy: null,
-    deliveredAt: null,
-    updatedAt: input.at,
-    digest: sha256(canonicalJson(lasting)),
-  };
-}
-
-/** Its text was in an accepted request, once. */
-export function deliverHandoff(record: HandoffRecord, runId: RunId | null, at: number): HandoffRecord {
-  if (record.status !== "ready" || record.deliveredAt !== null) throw illegal(record, "delivered");
-  return { ...record, targetRunId: runId, deliveredAt: at, updatedAt: at };
-}
-
-/** Replaced, or its run was rolled back; its text stays as it was. */
-export function supersedeHandoff(
-  record: HandoffRecord,
-  at: number,
-  by: HandoffId | null = null,
-): HandoffRecord {
-  if (record.status !== "ready") throw illegal(record, "superseded");
-  return { ...record, status: "superseded", supersededBy: by, updatedAt: at };
-}
-
 /** The head of a thread or of one of its runs, whole. */
 export function wholePoint(
   threadId: ThreadId,
@@ -353,7 +273,10 @@ export function wholePoint(
   };
 }
 
-function illegal(record: TransferRecord | HandoffRecord, to: string): InvariantError {
+export function illegal(
+  record: Pick<TransferRecord | HandoffRecord, "id" | "status">,
+  to: string,
+): InvariantError {
   return new InvariantError(
     `${record.id} is ${record.status} and cannot become ${to}`,
     { id: record.id, from: record.status, to },

@@ -15,7 +15,7 @@ import { buildTexts, planStart } from "../control/start-run.ts";
 import { replaceText } from "../control/start-write.ts";
 import { must, type Look, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
-import { readyHandoff } from "../lineage/transfer.ts";
+import { readyHandoff } from "../lineage/handoff-record.ts";
 import type { StoreView } from "../store/port.ts";
 import { itemsOf } from "./items.ts";
 

@@ -12,6 +12,7 @@ import { openNative } from "../control/native-journal.ts";
 import { must, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import { nativeCall } from "../providers/native-call.ts";
+import { named } from "../providers/native-names.ts";
 import type { NativeSession } from "../providers/port.ts";
 import type { NativeConversation } from "../session/native-conversation.ts";
 import type { NativeStep } from "./rollback.ts";
@@ -70,7 +71,7 @@ export class NativeRollback {
       if (loaded?.thread?.id !== record.id) await session.resumeThread(ref);
       const call = nativeCall(session, "rollbackThread");
       this.#calling = true;
-      return await call({ thread: ref, boundary, turns: record.turns });
+      return named(await call({ thread: ref, boundary, turns: record.turns }));
     } finally {
       if (loaded === null) await this.#close(session);
     }

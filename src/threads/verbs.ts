@@ -55,11 +55,15 @@ export function continueThread(tx: Transaction, id: string, caller: Caller, inpu
   return userInput(tx, agent.threadId, caller, input);
 }
 
+/** Longest name of a model or an effort, in bytes. */
+const NAME_BYTES = 256;
+
 /** What the next run is to use; the binding changes when a provider has accepted that run (C4.16). */
 export function select(tx: Transaction, id: string, selection: ProviderSelection): ThreadAgent {
   const agent = threadOf(tx, id);
   requireOpenThread(agent);
   tx.context.requireProvider(selection.provider);
+  for (const name of ["model", "effort"] as const) requireText(name, selection[name] ?? "", NAME_BYTES);
   return put(tx, agent, { selection }, "thread.selected", { ...selection });
 }
 
@@ -68,7 +72,8 @@ export function rename(tx: Transaction, id: string, title: string | null): Threa
   const agent = threadOf(tx, id);
   const next = title === null ? null : requireTitle(title);
   if (agent.thread.title === next) return agent;
-  return put(tx, agent, { title: next }, "thread.renamed", { title: next });
+  const shown = next === null ? null : tx.context.redact(next);
+  return put(tx, agent, { title: next }, "thread.renamed", { title: shown });
 }
 
 /** @throws RejectedError `THREAD_INVARIANT_VIOLATION` for one that is not closed (C2.1, C3.7). Idempotent. */

@@ -28,5 +28,3 @@ export const reference = "seen on the reference engine";
 export const acceptance = "acceptance case";
 export const upstreamTest = "test of the reference engine";
 export const lineageRow = "promise of threads and their lineage";
-/** Why rows of threads have no test yet. */
-export const notYet = "the commands that show it are not there yet";

@@ -1,5 +1,5 @@
 /** Forks and replay: rows S2-* of the lineage contract. */
-import { type Contract, lineageRow, notYet } from "./entry.ts";
+import { type Contract, lineageRow } from "./entry.ts";
 
 export const lineageForks: readonly Contract[] = [
   {

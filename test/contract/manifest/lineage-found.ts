@@ -1,5 +1,5 @@
 /** Rows found in code and by users: rows X-* of the lineage contract. */
-import { type Contract, lineageRow, notYet } from "./entry.ts";
+import { type Contract, lineageRow } from "./entry.ts";
 
 export const lineageFound: readonly Contract[] = [
   {

@@ -1,5 +1,5 @@
 /** Switching between providers: rows S3-* of the lineage contract. */
-import { type Contract, lineageRow, notYet } from "./entry.ts";
+import { type Contract, lineageRow } from "./entry.ts";
 
 export const lineageSwitching: readonly Contract[] = [
   {

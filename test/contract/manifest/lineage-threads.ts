@@ -1,5 +1,5 @@
 /** The life of a thread: rows S1-* of the lineage contract. */
-import { type Contract, lineageRow, notYet } from "./entry.ts";
+import { type Contract, lineageRow } from "./entry.ts";
 
 export const lineageThreads: readonly Contract[] = [
   {
@@ -92,7 +92,7 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Execution of thread A; settle / collect history / project on thread B: THREAD_EXECUTION_BINDING_MISMATCH, B unchanged.",
     source: lineageRow,
-    deferred: notYet,
+    deferred: "no call takes a thread together with a run of another one",
   },
   {
     id: "S1-17",
@@ -276,7 +276,7 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Index (status, revision, executions, currentContext, messages, compactions), context/, messages/, compactions/, lock.",
     source: lineageRow,
-    deferred: notYet,
+    leftOut: "the store is one file of SQLite, and its rows stand for such a folder",
   },
   {
     id: "S1-50",
@@ -287,7 +287,7 @@ export const lineageThreads: readonly Contract[] = [
     id: "S1-51",
     behaviour: "Any write; modes and method: dirs 0700, files 0600, temp file then rename then chmod.",
     source: lineageRow,
-    deferred: notYet,
+    provedBy: ["SEC-3"],
   },
   {
     id: "S1-52",

@@ -1,5 +1,5 @@
 /** Lineage and transfers of context: rows S0-* of the lineage contract. */
-import { type Contract, lineageRow, notYet } from "./entry.ts";
+import { type Contract, lineageRow } from "./entry.ts";
 
 export const lineageTransfers: readonly Contract[] = [
   {

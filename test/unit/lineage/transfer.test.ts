@@ -1,16 +1,14 @@
 /** The moves of transfers and handoffs, and what is left of a run without text. */
 import { describe, expect, test } from "vitest";
 import { salvageSteps, textlessResult } from "../../../src/lineage/salvage.ts";
+import { deliverHandoff, readyHandoff, supersedeHandoff } from "../../../src/lineage/handoff-record.ts";
 import {
   consume,
-  deliverHandoff,
   fail,
-  readyHandoff,
   resolvePortable,
   resultTransfer,
   spawnTransfer,
   supersede,
-  supersedeHandoff,
   wholePoint,
 } from "../../../src/lineage/transfer.ts";
 import { redact } from "../../../src/platform/redact.ts";
