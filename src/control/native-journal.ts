@@ -12,6 +12,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import { byteLength, headBytes, tailBytes } from "../platform/text.ts";
 import { senderName } from "../mailbox/render.ts";
+import { named } from "../providers/native-names.ts";
 import type { NativeSession } from "../providers/port.ts";
 import type { NativeConversation } from "../session/native-conversation.ts";
 import type { AssistantBody, NativePorts, NativeThreadHandle, ResultBody } from "../session/ports.ts";
@@ -47,9 +48,10 @@ export class NativeJournal implements NativePorts {
     const record = await this.#record();
     const { id, nativeThreadRef } = record;
     if (native.thread?.id === id) return native.thread;
-    if (nativeThreadRef !== null) return { id, thread: await native.session.resumeThread(nativeThreadRef) };
+    if (nativeThreadRef !== null)
+      return { id, thread: named(await native.session.resumeThread(nativeThreadRef)) };
     const { model, effort } = this.#run;
-    native.unused ??= await native.session.ensureThread({ model, effort });
+    native.unused ??= named(await native.session.ensureThread({ model, effort }));
     return { id, thread: native.unused };
   }
 

@@ -60,11 +60,12 @@ export function observeChild(tx: Transaction, run: RunRecord, event: NativeChild
     updatedAt: tx.now,
   });
   const shown = (text: string): string => headBytes(tx.context.redact(text), SHOWN_BYTES);
+  const called = { node: tx.context.redact(node) };
   if (!ended && known === undefined)
-    tx.emit("child.started", agent, { runId: run.id }, { node, prompt: shown(event.prompt) });
+    tx.emit("child.started", agent, { runId: run.id }, { ...called, prompt: shown(event.prompt) });
   if (!ended) return;
   const { outcome, text } = event;
-  tx.emit("child.ended", agent, { runId: run.id }, { node, outcome, text: shown(text) });
+  tx.emit("child.ended", agent, { runId: run.id }, { ...called, outcome, text: shown(text) });
 }
 
 const OF_NOBODY = { instanceId: "", driver: "" };

@@ -11,6 +11,7 @@
 import { RejectedError, TransientError } from "../protocol/errors.ts";
 import { type ItemBody, openCalls } from "../protocol/transcript.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
+import { namedTurn } from "../providers/native-names.ts";
 import { asProviderFailure, isProviderFailure } from "./native-failure.ts";
 import { type NativeConversation, OpenTurn } from "./native-conversation.ts";
 import { asMessages, type TurnWords, turnWords } from "./native-input.ts";
@@ -118,7 +119,7 @@ function startTurn(
     })
     .then(
       (started) => {
-        turn.ref ??= started.turn;
+        turn.ref ??= namedTurn(started.turn);
       },
       (error: unknown) => turn.refuse(asProviderFailure(error)),
     );

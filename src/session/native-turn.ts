@@ -9,6 +9,7 @@ import { CoppiceError, TransientError } from "../protocol/errors.ts";
 import type { NativeEvent, NativeItem, NativeRequest } from "../protocol/native-events.ts";
 import { openCalls } from "../protocol/transcript.ts";
 import { hasNative, nativeCall } from "../providers/native-call.ts";
+import { isName, namedTurn } from "../providers/native-names.ts";
 import { Ears } from "./ears.ts";
 import { isProviderFailure } from "./native-failure.ts";
 import type { NativeConversation, OpenTurn } from "./native-conversation.ts";
@@ -110,16 +111,16 @@ class TurnReader {
     switch (event.type) {
       case "turn.accepted":
       case "turn.started":
-        this.#turn.ref ??= event.turn;
+        this.#turn.ref ??= namedTurn(event.turn);
         return null;
       case "turn.terminal":
         this.#preview?.end();
         this.#preview = null;
         if (event.usage !== null) this.#turn.step.take({ type: "usage", usage: event.usage });
-        return { ...event, usage: this.#turn.step.usage };
+        return { ...event, turn: namedTurn(event.turn), usage: this.#turn.step.usage };
       case "child.started":
       case "child.terminal":
-        if (this.#turn.accepted) await this.#ports.native.child(event);
+        if (this.#turn.accepted && isName(event.child)) await this.#ports.native.child(event);
         return null;
       default:
         if (!this.#turn.cut) await this.#store(event);
@@ -130,7 +131,7 @@ class TurnReader {
   /** Nothing of the turn is kept before its acceptance is: mail is `delivered` here and not before (MBX-7). */
   async #accept(event: NativeEvent): Promise<void> {
     const turn = this.#turn;
-    if (event.type === "turn.accepted" || event.type === "turn.started") turn.ref ??= event.turn;
+    if (event.type === "turn.accepted" || event.type === "turn.started") turn.ref ??= namedTurn(event.turn);
     await this.#ports.accepted(turn.input, { thread: turn.thread, turn: turn.ref });
     turn.accepted = true;
     this.#native.unused = null;
