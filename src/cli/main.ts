@@ -24,7 +24,7 @@ export async function main(args: readonly string[]): Promise<void> {
     .description("A multi-agent actor runtime: run, watch and steer trees of agents.")
     .version(version())
     .configureOutput({ writeOut: (text) => terminal.raw(text), writeErr: (text) => (faults += text) })
-    .configureHelp({ showGlobalOptions: false })
+    .configureHelp({ showGlobalOptions: false, subcommandTerm: (command) => command.name() })
     .helpCommand("help [command]", "the help of a command")
     .addHelpText("after", `\n${EXIT_CODES}`)
     .exitOverride()

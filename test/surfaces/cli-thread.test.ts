@@ -234,6 +234,24 @@ describe("lists, names and labels", () => {
   });
 });
 
+describe("help", () => {
+  const threads =
+    "new list show continue switch fork merge rollback rename close archive context history transcript reconcile sync";
+  const commands = [
+    ...threads.split(" ").map((name) => ["thread", name]),
+    ["context", "pin"],
+    ...["show", "edit", "regenerate"].map((name) => ["handoff", name]),
+  ];
+
+  test.for(commands)("of %s %s says what --json prints, and has one example", async (command) => {
+    const { code, stdout } = await place.start([...command, "--help"]).ended;
+    expect(code).toBe(0);
+    expect(stdout.replaceAll(/\s+/g, " ")).toMatch(/--json for programs: (one object|NDJSON)/);
+    expect(stdout.match(/^Example: npx coppice /gm)).toHaveLength(1);
+    for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+  });
+});
+
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const noTerminals = spawnSync("script", ["--version"]).status !== 0;
 
