@@ -85,6 +85,20 @@ const STORED =
 const A_RUN =
   "a turn is a run: about ten commits from its reservation to its result, each in a tick of its own";
 
+const WHOLE_CONVERSATION = "each request carries the whole conversation";
+
+function onBothStores(
+  id: string,
+  what: string,
+  workload: string,
+  atMost: number,
+  because = "",
+): readonly Goal[] {
+  const on = (contender: string, where: string): Goal =>
+    alone(id, `${what}, ${where}`, of(workload, contender, "ratio"), { atMost }, because);
+  return [on("coppice", "memory"), on("coppice sqlite", "file")];
+}
+
 export const GOALS: readonly Goal[] = [
   speed("M1", "queue-only, one to one", "tell 1-to-1", "ring buffer", 0.4, STORED),
   speed("M1", "queue-only, append to many", "tell fan-out", "ring buffer", 0.4, STORED),
@@ -314,6 +328,51 @@ export const GOALS: readonly Goal[] = [
     of("linearity", "coppice", "sequence"),
     { atMost: 2 },
     "each step of the root builds the whole conversation anew",
+  ),
+  ...onBothStores("T1", "fork of 10,000 items to one of ten", "fork", 3),
+  alone(
+    "T2",
+    "start after 1,000 runs on five providers to ten",
+    of("start of a run", "coppice", "ratio"),
+    { atMost: 3 },
+    "",
+  ),
+  alone(
+    "T3",
+    "text of a handoff, 10,000 items to 1,000",
+    of("handoff", "coppice", "ratio"),
+    { atMost: 13 },
+    "",
+  ),
+  ...onBothStores(
+    "T4",
+    "transcript, first page, 25 ancestors to one",
+    "transcript page",
+    3,
+    "each page reads the line of forks anew",
+  ),
+  ...onBothStores("T4", "transcript, a page of all, 25 ancestors to one", "transcript walk", 3),
+  alone(
+    "T5",
+    "snapshot at its cap to a small one, a line",
+    of("snapshot", "coppice", "ratio"),
+    { atMost: 3 },
+    "",
+  ),
+  ...onBothStores("T6", "first page of 100,000 threads to 1,000", "thread list", 3),
+  alone(
+    "T7",
+    "last 100 of 1,000 runs of a thread to the first",
+    of("long thread", "coppice", "ratio"),
+    { atMost: 3 },
+    WHOLE_CONVERSATION,
+  ),
+  alone(
+    "T7",
+    "last 50 of 500 runs in turn on five providers to the first",
+    of("switches", "coppice", "ratio"),
+    { atMost: 3 },
+    "past a few texts a provider is told the whole thread again",
   ),
   cost(
     "W1",

@@ -2,10 +2,12 @@
 import { type Metrics, median } from "./lib/measure.ts";
 import * as chain from "./workloads/chain.ts";
 import * as durable from "./workloads/durable.ts";
+import * as lineage from "./workloads/lineage.ts";
 import * as mail from "./workloads/mail.ts";
 import * as memory from "./workloads/memory.ts";
 import * as residency from "./workloads/residency.ts";
 import * as spawn from "./workloads/spawn.ts";
+import * as threads from "./workloads/threads.ts";
 import * as waits from "./workloads/waits.ts";
 
 export type Contender = () => Promise<Metrics> | Metrics;
@@ -20,6 +22,15 @@ function durableSend(synchronous: durable.Synchronous): Record<string, Contender
     "bare rows": () => durable.transactionPerTick(synchronous),
     coppice: () => durable.tell(synchronous),
     "coppice store.send": () => durable.storeSend(synchronous),
+  };
+}
+
+function onBothStores(
+  scene: (store: "memory" | "sqlite") => Promise<threads.Scene>,
+): Record<string, Contender> {
+  return {
+    coppice: () => threads.compare(scene("memory")),
+    "coppice sqlite": () => threads.compare(scene("sqlite")),
   };
 }
 
@@ -59,12 +70,27 @@ export const WORKLOADS: Readonly<Record<string, Readonly<Record<string, Contende
   "durable spawn": { "bare rows": spawn.rowsSpawn, coppice: () => spawn.librarySpawn("sqlite") },
   live: { raw: memory.rawLive, coppice: memory.liveAgents },
   linearity: { coppice: () => spawn.linearity("memory") },
+  fork: onBothStores(threads.forkScene),
+  "start of a run": { coppice: () => threads.compare(lineage.startScene()) },
+  handoff: { coppice: () => threads.compare(lineage.handoffScene()) },
+  snapshot: { coppice: () => threads.compare(lineage.snapshotScene()) },
+  "transcript page": onBothStores((store) => threads.transcriptScene(store, "first page")),
+  "transcript walk": onBothStores((store) => threads.transcriptScene(store, "all")),
+  "thread list": onBothStores((store) => threads.listScene(store, 100)),
+  "long thread": { coppice: () => threads.compare(threads.runScene("memory", 1000)) },
+  switches: { coppice: () => threads.compare(threads.switchScene("memory", 500)) },
   waits: { "promise race": waits.naiveWaits, coppice: waits.agentWaits },
   cancel: { "abort signals": waits.abortSignals, walk: waits.rawWalk, coppice: waits.interruptIdle },
 };
 
 /** So long that one round has to do; no goal of theirs is a ratio of two processes. */
-export const ONCE: ReadonlySet<string> = new Set(["chain", "crowd"]);
+export const ONCE: ReadonlySet<string> = new Set([
+  "chain",
+  "crowd",
+  "thread list",
+  "long thread",
+  "switches",
+]);
 
 /** What one process has measured; the driver adds the round. */
 export interface Line {

@@ -31,6 +31,8 @@ export interface CoppiceOptions {
   readonly store: StoreKind;
   readonly scripts?: Scripts;
   readonly limits?: LimitsInput;
+  /** Providers beside `scripted`, by name; each answers `ok`. */
+  readonly others?: readonly string[];
 }
 
 const MANY = 1_000_000_000;
@@ -168,9 +170,12 @@ export async function coppice(options: CoppiceOptions): Promise<Coppice> {
           synchronous: options.store === "sqlite-full" ? "full" : "normal",
         });
   const provider = scripted(options.scripts ?? {}, { recorded: 0, otherwise: say("ok") });
+  const others = (options.others ?? []).map(
+    (name) => [name, scripted({}, { recorded: 0, otherwise: say("ok") })] as const,
+  );
   const runtime = await createRuntime({
     store,
-    providers: { scripted: provider },
+    providers: { scripted: provider, ...Object.fromEntries(others) },
     limits: { ...OUT_OF_THE_WAY, ...options.limits },
   });
   const tree = await runtime.openTree({});

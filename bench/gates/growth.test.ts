@@ -1,37 +1,9 @@
-/**
- * Ten times the work within thirteen times the time: whatever is quadratic fails, on any machine. What is compared is CPU
- * time of this thread, the least of several tries, so that a busy machine is no excuse.
- */
+/** Ten times the work within thirteen times the time: whatever is quadratic fails, on any machine. */
 import { describe, expect, test } from "vitest";
 import { Lru } from "../../src/residency/lru.ts";
 import { type Coppice, coppice } from "../contenders/coppice.ts";
-import { time } from "../lib/measure.ts";
+import { growth, WITHIN } from "../lib/growth.ts";
 import { Session, touchesOf } from "../workloads/residency.ts";
-
-const TIMES = 10;
-const WITHIN = 13;
-const TRIES = 4;
-
-type Work = (size: number) => Promise<void> | void;
-
-/**
- * What `TIMES` the work costs, relative to the work: both are done as often as makes them equally much, since the CPU clock
- * is too coarse for the small one alone.
- */
-async function growth(size: number, work: Work): Promise<number> {
-  const small = async (): Promise<void> => {
-    for (let at = 0; at < TIMES; at += 1) await work(size);
-  };
-  const large = (): Promise<void> | void => work(TIMES * size);
-  await work(size);
-  const least = { small: Infinity, large: Infinity };
-  for (let at = 0; at < TRIES; at += 1) {
-    least.small = Math.min(least.small, (await time(small)).cpuNs);
-    least.large = Math.min(least.large, (await time(large)).cpuNs);
-    if (TIMES * least.large <= WITHIN * least.small) break;
-  }
-  return (TIMES * least.large) / least.small;
-}
 
 /** Agents that nobody has used yet, one for each try. */
 function unused(c: Coppice) {
@@ -70,7 +42,7 @@ describe.each(["memory", "sqlite"] as const)("growth on %s", (store) => {
     await using many = await coppice({ store });
     const size = 1500;
     await few.register(size);
-    await many.register(TIMES * size);
+    await many.register(10 * size);
     // The same few hundred in both, the more often in the larger one: a walk over all would show, the machine's caches do not.
     const asked = 300;
     const ratio = await growth(size, async (count) => {
