@@ -31,7 +31,7 @@ export function withRun(command: Command): Command {
 
 export function paceOption(): Option {
   return new Option("--pace <ms>", "how long a response of the scripted model takes")
-    .argParser(wholeNumber(0, 60_000))
+    .argParser(wholeNumber(0, 3_600_000))
     .default(DEFAULT_PACE_MS);
 }
 
