@@ -26,6 +26,8 @@ export interface ThreadFilter {
   readonly state?: ThreadSummary["status"] | "any";
 }
 
+const FIRST_PAGE: PageRequest = { limit: 100 };
+
 export class ThreadReads {
   readonly #ports: ThreadPorts;
 
@@ -34,7 +36,7 @@ export class ThreadReads {
   }
 
   /** Threads of users, newest first; subagents stand in the tree of theirs. */
-  list(filter: ThreadFilter, page: PageRequest): Promise<Page<ThreadSummary>> {
+  list(filter: ThreadFilter = {}, page: PageRequest = FIRST_PAGE): Promise<Page<ThreadSummary>> {
     const { state = "open", workspace } = filter;
     return this.#ports.store.read((view) => {
       const { rows, next } = view.threads(
@@ -68,7 +70,7 @@ export class ThreadReads {
    * owns the thread. It is no context of any run (C13.11).
    * @throws RejectedError `THREAD_CONTEXT_TAMPERED`.
    */
-  async history(id: string, page: PageRequest): Promise<HistoryPage> {
+  async history(id: string, page: PageRequest = FIRST_PAGE): Promise<HistoryPage> {
     await this.mirror(id);
     return this.#ports.store.read((view) => {
       const agent = requireThread(view, id);
@@ -106,7 +108,7 @@ export class ThreadReads {
     return store.read((view) => documentOf(view, requireThread(view, id), provenDead));
   }
 
-  executions(id: string, page: PageRequest): Promise<Page<ExecutionRef>> {
+  executions(id: string, page: PageRequest = FIRST_PAGE): Promise<Page<ExecutionRef>> {
     return this.#ports.store.read((view) => executionsOf(view, requireThread(view, id).threadId, page));
   }
 
@@ -128,11 +130,11 @@ export class ThreadReads {
   }
 
   /** Why context went from here or came to here, oldest first. */
-  transfers(id: string, page: PageRequest): Promise<Page<TransferRecord>> {
+  transfers(id: string, page: PageRequest = FIRST_PAGE): Promise<Page<TransferRecord>> {
     return this.#ports.store.read((view) => view.transfersOf(requireThread(view, id).threadId, page));
   }
 
-  handoffs(id: string, page: PageRequest): Promise<Page<HandoffRecord>> {
+  handoffs(id: string, page: PageRequest = FIRST_PAGE): Promise<Page<HandoffRecord>> {
     return this.#ports.store.read((view) => view.handoffsOf(requireThread(view, id).threadId, page));
   }
 

@@ -55,6 +55,24 @@ export interface ThreadReference {
   readonly text: string;
 }
 
+/** A choice of provider; what is left out is the provider's own default. */
+export interface SelectionInput {
+  readonly provider: string;
+  readonly model?: string | null;
+  readonly effort?: string | null;
+  /** Begin a new conversation with the whole history as text (C10). */
+  readonly cleanContext?: boolean;
+}
+
+function selectionOf({
+  provider,
+  model = null,
+  effort = null,
+  cleanContext = false,
+}: SelectionInput): ProviderSelection {
+  return { provider, model, effort, cleanContext };
+}
+
 export interface ForkOptions {
   /** Default: the latest completed run that has a checkpoint. */
   readonly at?: ForkPointName;
@@ -112,21 +130,35 @@ export class Threads extends ThreadReads {
     });
   }
 
-  /** What the next run is to use (C4.16). */
-  async select(id: string, selection: ProviderSelection): Promise<ThreadDocument> {
+  /**
+   * What the next run is to use; null takes the choice back. The thread is bound to it when a provider has accepted that run
+   * (C4.16).
+   * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
+   */
+  async select(id: string, choice: SelectionInput | null): Promise<ThreadDocument> {
     const agent = await this.#openThread(id);
     const { tree } = await this.#ports.open(agent.treeId);
-    await tree.transact((tx) => select(tx, id, selection));
+    await tree.transact((tx) => select(tx, id, choice === null ? null : selectionOf(choice)));
     return this.get(id);
   }
 
-  /** What would happen if the next run went there; nothing is written or sent. */
-  async preview(id: string, selection: ProviderSelection): Promise<StartPreview> {
+  /** What would happen if the next run went there: nothing is written, and no provider is asked. */
+  async preview(id: string, choice: SelectionInput): Promise<StartPreview> {
     const agent = await this.#openThread(id);
     const { tree } = await this.#ports.open(agent.treeId);
-    return previewStart(tree, id, selection);
+    return previewStart(tree, id, selectionOf(choice));
   }
 
+  /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). */
+  async discardDraft(id: string): Promise<void> {
+    const { tree } = await this.#open(id);
+    await tree.transact((tx) => {
+      const draft = tx.store.draft(requireThread(tx.store, id).threadId);
+      if (draft?.clearedAt === null) tx.store.putDraft({ ...draft, clearedAt: tx.now });
+    });
+  }
+
+  /** Gives a thread another title, or none. @throws RejectedError `THREAD_NOT_FOUND`, `INVALID_ARGUMENT`, `NOT_OWNER`. */
   async rename(id: string, title: string | null): Promise<ThreadDocument> {
     const { tree } = await this.#open(id);
     await tree.transact((tx) => rename(tx, id, title));
@@ -143,12 +175,14 @@ export class Threads extends ThreadReads {
     return this.get(id);
   }
 
+  /** For good, and only what is closed (C2.1). @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
   async archive(id: string): Promise<ThreadDocument> {
     const { tree } = await this.#open(id);
     await tree.transact((tx) => archive(tx, id));
     return this.get(id);
   }
 
+  /** Keeps a line: with the run that is under way, else with the next one (C3.9). @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`. */
   async pin(id: string, section: PinSection, text: string): Promise<Pin> {
     const { tree } = await this.#open(id);
     return tree.transact((tx) => pin(tx, id, section, text));

@@ -58,12 +58,16 @@ export function continueThread(tx: Transaction, id: string, caller: Caller, inpu
 /** Longest name of a model or an effort, in bytes. */
 const NAME_BYTES = 256;
 
-/** What the next run is to use; the binding changes when a provider has accepted that run (C4.16). */
-export function select(tx: Transaction, id: string, selection: ProviderSelection): ThreadAgent {
-  const agent = threadOf(tx, id);
-  requireOpenThread(agent);
+function requireSelection(tx: Transaction, selection: ProviderSelection): void {
   tx.context.requireProvider(selection.provider);
   for (const name of ["model", "effort"] as const) requireText(name, selection[name] ?? "", NAME_BYTES);
+}
+
+/** What the next run is to use; the binding changes when a provider has accepted that run (C4.16). */
+export function select(tx: Transaction, id: string, selection: ProviderSelection | null): ThreadAgent {
+  const agent = threadOf(tx, id);
+  requireOpenThread(agent);
+  if (selection !== null) requireSelection(tx, selection);
   return put(tx, agent, { selection }, "thread.selected", { ...selection });
 }
 
