@@ -7,6 +7,7 @@
  *   leaves it, and the fork is looked for before another is asked for.
  * - A3 Who is not signed in is told so: no other way is tried.
  */
+import type { AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, describeError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { ProviderThreadId, RunId, ThreadId, TransferId } from "../protocol/ids.ts";
 import type { NativeThread } from "../protocol/native-events.ts";
@@ -16,6 +17,7 @@ import { delay } from "../platform/clock.ts";
 import { intendNative, resolveNative } from "../lineage/transfer.ts";
 import type { StartBase } from "../lineage/start-plan.ts";
 import { hasNative, nativeCall } from "../providers/native-call.ts";
+import { named } from "../providers/native-names.ts";
 import type { NativeConversation } from "../session/native-conversation.ts";
 import type { Session } from "../session/session.ts";
 import type { StoreView } from "../store/port.ts";
@@ -60,7 +62,7 @@ export class NativeStart {
     if (ref === null || this.#native.thread?.id === id) return true;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        this.#native.thread = { id, thread: await this.#native.session.resumeThread(ref) };
+        this.#native.thread = { id, thread: named(await this.#native.session.resumeThread(ref)) };
         return true;
       } catch (error) {
         this.#signal.throwIfAborted();
@@ -85,7 +87,7 @@ export class NativeStart {
   async begin(): Promise<void> {
     const { model, effort } = this.#session.run!;
     try {
-      this.#native.unused ??= await this.#native.session.ensureThread({ model, effort });
+      this.#native.unused ??= named(await this.#native.session.ensureThread({ model, effort }));
     } catch (error) {
       this.#signal.throwIfAborted();
       throw new TransientError(
@@ -101,15 +103,16 @@ export class NativeStart {
    * Forks the source's conversation at the point. False when the provider refused and text may be tried instead.
    * @throws RejectedError `FORK_NATIVE_FAILED` where it may not.
    */
-  async fork({ transferId: named, sourceRef, boundary }: NativeFork): Promise<boolean> {
-    const asked = await this.#tree.transact((tx) => this.#intend(tx, named));
+  async fork({ transferId: pending, sourceRef, boundary }: NativeFork): Promise<boolean> {
+    const asked = await this.#tree.transact((tx) => this.#intend(tx, pending));
     const { transferId, intent, turns, strict } = asked;
     let forked: NativeThread;
     try {
-      forked = await nativeCall(
+      const answer = await nativeCall(
         this.#native.session,
         "forkThread",
       )({ source: sourceRef, boundary, turns, intentId: intent, signal: this.#signal });
+      forked = await this.#nobodys(named(answer), sourceRef);
     } catch (error) {
       this.#signal.throwIfAborted();
       // A provider that is gone may have forked before it went: that is looked for, not asked for again.
@@ -129,23 +132,51 @@ export class NativeStart {
     return true;
   }
 
-  /** After a crash in the middle of a fork: one that is there and nobody's is taken; else the intent is taken back. */
+  /** @throws RejectedError `PROVIDER_PROTOCOL` for a conversation that somebody has: two threads never share one. */
+  async #nobodys(forked: NativeThread, { driver, nativeId }: NativeRef): Promise<NativeThread> {
+    const { threadId } = this.#session.agent;
+    const taken = await this.#tree.read((view) => conversationsOf(view, threadId, driver, "in_use"));
+    if (forked.ref.nativeId !== nativeId && !taken.has(forked.ref.nativeId)) return forked;
+    throw new RejectedError(
+      "PROVIDER_PROTOCOL",
+      "the adapter of the provider answered a fork with a conversation that is in use already; it has to be mended.",
+      { nativeId: forked.ref.nativeId },
+    );
+  }
+
+  /**
+   * After a crash in the middle of a fork: one that is there and nobody's is taken; else the intent is taken back. Where it
+   * cannot be said whose they are, none is taken, now or later: siblings were cut elsewhere.
+   */
   async settleIntent(transfer: TransferRecord, sourceRef: NativeRef): Promise<void> {
     const { session } = this.#native;
     if (!hasNative(session, "findForks")) throw indeterminate(transfer.id);
     const found = await nativeCall(session, "findForks")(sourceRef);
     this.#signal.throwIfAborted();
-    const known = await this.#tree.read((view) =>
-      knownConversations(view, transfer.targetThreadId, sourceRef.driver),
-    );
-    const orphan = found.findLast(({ ref }) => !known.has(ref.nativeId));
-    if (orphan !== undefined) await this.#adopt(transfer.id, orphan, sourceRef);
-    else await this.#tree.transact((tx) => takeBack(tx, transfer.id));
+    const { orphans, doubtful } = await this.#tree.read((view) => {
+      const known = conversationsOf(view, transfer.targetThreadId, sourceRef.driver, "any");
+      const left = found.filter(({ ref }) => !known.has(ref.nativeId));
+      return { orphans: left, doubtful: left.length > 1 || siblingAsks(view, transfer) };
+    });
+    const [orphan] = orphans;
+    if (orphan !== undefined && !doubtful) return this.#adopt(transfer.id, named(orphan), sourceRef);
+    await this.#tree.transact((tx) => {
+      for (const { ref } of orphans) {
+        const record = this.#forkOf(tx, sourceRef);
+        tx.store.putProviderThread({ ...record, nativeThreadRef: ref, status: "archived" });
+      }
+      takeBack(tx, transfer.id);
+    });
+  }
+
+  #forkOf(tx: Transaction, forkedFrom: NativeRef): ProviderThreadRecord {
+    const run = currentRun(tx, this.#runId);
+    return { ...newProviderThread(run, this.#to, tx.id("pth"), tx.now), forkedFrom };
   }
 
   #intend(tx: Transaction, id: TransferId) {
-    const named = must(tx.store.transfer(id), "transfer", id);
-    const transfer = named.status === "pending" ? named : forkAnew(tx, named);
+    const given = must(tx.store.transfer(id), "transfer", id);
+    const transfer = given.status === "pending" ? given : forkAnew(tx, given);
     const intent = tx.id("int");
     tx.store.putTransfer(intendNative(transfer, intent, tx.now));
     const { sourcePoint: point, sourceThreadId, requestedStrategy } = transfer;
@@ -157,11 +188,13 @@ export class NativeStart {
   async #adopt(id: TransferId, forked: NativeThread, sourceRef: NativeRef): Promise<void> {
     const made = await this.#tree.transact((tx): ProviderThreadId => {
       const run = currentRun(tx, this.#runId);
+      // A sibling may have taken it for its own between the call and this.
+      const taken = conversationsOf(tx.store, run.threadId, sourceRef.driver, "in_use");
+      if (taken.has(forked.ref.nativeId)) throw indeterminate(id);
       const record: ProviderThreadRecord = {
-        ...newProviderThread(run, this.#to, tx.id("pth"), tx.now),
+        ...this.#forkOf(tx, sourceRef),
         nativeThreadRef: forked.ref,
         nativeHeadRef: forked.head,
-        forkedFrom: sourceRef,
         status: "idle",
       };
       tx.store.putProviderThread(record);
@@ -178,15 +211,35 @@ export class NativeStart {
   }
 }
 
-/** Of the whole lineage: siblings are forks of the same conversation, and not orphans. */
-function knownConversations(view: StoreView, threadId: ThreadId, driver: string): ReadonlySet<string> {
+function lineageOf(view: StoreView, threadId: ThreadId): Generator<AgentRecord> {
   const root = view.agent(threadId)?.thread?.lineage.rootThreadId ?? threadId;
+  return allOf((page) => view.descendants(root, page));
+}
+
+/** Of the whole lineage: siblings are forks of the same conversation, and not orphans. */
+function conversationsOf(
+  view: StoreView,
+  threadId: ThreadId,
+  driver: string,
+  which: "any" | "in_use",
+): ReadonlySet<string> {
   const known = new Set<string>();
-  for (const agent of allOf((page) => view.descendants(root, page))) {
-    for (const { nativeThreadRef } of view.providerThreadsOf(agent.threadId))
-      if (nativeThreadRef?.driver === driver) known.add(nativeThreadRef.nativeId);
+  for (const agent of lineageOf(view, threadId)) {
+    for (const { nativeThreadRef, status } of view.providerThreadsOf(agent.threadId)) {
+      const counts = which === "any" || status !== "archived";
+      if (counts && nativeThreadRef?.driver === driver) known.add(nativeThreadRef.nativeId);
+    }
   }
   return known;
+}
+
+/** Another fork of the lineage was asked for, and its outcome is not known either. */
+function siblingAsks(view: StoreView, { id, targetThreadId }: TransferRecord): boolean {
+  return lineageOf(view, targetThreadId).some(({ threadId }) =>
+    view
+      .pendingTransfersTo(threadId)
+      .some((other) => other.type === "fork" && other.intent !== null && other.id !== id),
+  );
 }
 
 function giveUp(tx: Transaction, id: ProviderThreadId): void {
