@@ -18,7 +18,7 @@ import type { Tree } from "./tree.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import type { StoreView } from "../store/port.ts";
 import { lineOf } from "./family.ts";
-import { chosenProvider } from "./runs.ts";
+import { chosenProvider } from "./chosen-provider.ts";
 import { unreadOf } from "./unread.ts";
 
 interface Stored {

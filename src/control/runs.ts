@@ -9,12 +9,13 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
-import { type MergedStart, mergeStartOptions } from "../mailbox/start-options.ts";
+import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
 import { chargeRun } from "./charge.ts";
 import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
+import { chosenProvider } from "./chosen-provider.ts";
 import { bindingOf, delegatedFrom } from "./thread-context.ts";
 import { acceptStart } from "./start-accept.ts";
 import type { RunStart } from "./start-run.ts";
@@ -103,23 +104,6 @@ export function reserveRun(
     { ordinal: run.ordinal, causes: run.causes.map((cause) => cause.mailId) },
   );
   return run;
-}
-
-/** What a run is to use: chosen with its mail, for the thread's next run, or for all of them. */
-export function chosenProvider(
-  { config, thread }: AgentRecord,
-  merged: Pick<MergedStart, "provider" | "model" | "effort">,
-): Pick<RunRecord, "provider" | "model" | "effort"> {
-  const selection = thread?.selection ?? null;
-  const provider = merged.provider ?? selection?.provider ?? config.provider;
-  // A model and an effort belong to the provider that they were chosen with.
-  const before =
-    provider === selection?.provider
-      ? selection
-      : provider === config.provider
-        ? config
-        : { model: null, effort: null };
-  return { provider, model: merged.model ?? before.model, effort: merged.effort ?? before.effort };
 }
 
 /** A work is served by so many runs at most, then it ends `turn_limit` (BUD-5). */

@@ -191,7 +191,7 @@ export function planStart(
     intended,
     resolvedNatively: named !== null && look.store.transfer(named)?.status === "resolved_native",
     texts: textsOf({ look, agent, run, to, items }, plan),
-    snapshot: snapshot === null ? null : renderSnapshot(snapshot),
+    snapshot: snapshot === null ? null : renderSnapshot(snapshot, look.context.redact),
   };
 }
 

@@ -75,7 +75,6 @@ export type ItemBody =
 
 export type ContextTopic =
   | "inherited_history"
-  | "handoff"
   | "role"
   | "mode_hint"
   | "children"

@@ -185,7 +185,7 @@ class Player {
       result = answer.kind === "tool" ? answer : { output: "(cancelled)", isError: true };
     }
     const id = this.#keep({ role: "tool", callId, name, ...result });
-    if (name === CHILD) this.#child(input, String(result.output));
+    if (name === CHILD) this.#child(input, typeof result.output === "string" ? result.output : "");
     if (offered) return;
     tell({ type: "item", item: itemOf(part, result, ref(id)) });
   }
