@@ -128,6 +128,22 @@ describe.each(STORES)("a run that is about to begin on %s", (store) => {
     expect(told(b)).toHaveLength(1);
   });
 
+  test("C4.14 C6.12 SEC-3 the snapshot that crosses to another provider holds no secret of a pin or a title", async () => {
+    const { h, b } = await pair(store);
+    const { threads } = h.runtime;
+    const secret = `sk-ant-api03-${"A".repeat(80)}`;
+    const { id } = await threads.create({
+      provider: "a",
+      continuity: "projected-only",
+      title: `with ${secret}`,
+    });
+    await threads.pin(id, "decisions", `the key is ${secret}`);
+    await run(h, id, "one");
+    await run(h, id, "two", "b");
+    expect(told(b).join()).toContain("the key is");
+    expect(told(b).join()).not.toContain(secret);
+  });
+
   test("C1.14 C3.9 C16 what no type would let through is refused before anything is stored", async () => {
     const { h } = await pair(store);
     const { threads } = h.runtime;
