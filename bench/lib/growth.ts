@@ -15,7 +15,6 @@ type Run = () => Promise<void> | void;
 /** What `many` costs, relative to `few`. Both are to be long enough for the CPU clock. Without a bound all tries are made. */
 export async function costRatio(few: Run, many: Run, bound = 0): Promise<number> {
   const least = { few: Infinity, many: Infinity };
-  await few();
   for (let at = 0; at < TRIES; at += 1) {
     least.few = Math.min(least.few, (await time(few)).cpuNs);
     least.many = Math.min(least.many, (await time(many)).cpuNs);
@@ -32,5 +31,6 @@ export async function growth(size: number, work: (size: number) => Promise<void>
   const small = async (): Promise<void> => {
     for (let at = 0; at < TIMES; at += 1) await work(size);
   };
+  await work(size);
   return TIMES * (await costRatio(small, () => work(TIMES * size), WITHIN / TIMES));
 }
