@@ -136,7 +136,7 @@ describe("forks, merges and rollbacks", () => {
     expect(text).toMatch(/^Runs 3 to 5 are taken back; run 2 is the last one\.$/m);
     expect(text).toMatch(/^● echo +1 +– +2$/m);
     expect(text).toContain(`npx coppice thread rollback ${thread} --undo`);
-    expect(told["undo"]!.stdout).toMatch(/^● echo +1, 4 to 5/m);
+    expect(told["undo"]!.stdout).toMatch(/^● echo +1 +– +2 to 5$/m);
     expect(told["before"]!.stdout).toMatch(/no run is left\.\nDraft:\n {2}We use port 8080$/m);
   });
 
