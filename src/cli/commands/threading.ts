@@ -93,9 +93,3 @@ export function tellChange(
   for (const line of lines) terminal.line(line);
   if (applied === "owner") terminal.note("Done by the process that runs the thread's tree.");
 }
-
-/** @throws CommandError for text that is blank. */
-export function requireSaid(argument: string, text: string): string {
-  if (text.trim() !== "") return text;
-  throw badUse(`the ${argument} is blank; say something.`);
-}
