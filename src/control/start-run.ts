@@ -48,7 +48,7 @@ export interface Planned {
   /** The provider thread that is gone on with; null for a new one. */
   readonly record: ProviderThreadRecord | null;
   readonly intended: { readonly transfer: TransferRecord; readonly sourceRef: NativeRef } | null;
-  /** The transfer that the plan names was resolved by a fork of the provider's own. */
+  /** The plan goes on with a fork of the provider's own, by which its transfer was resolved. */
   readonly resolvedNatively: boolean;
   readonly texts: readonly StartText[];
   readonly snapshot: string | null;
@@ -182,14 +182,15 @@ export function planStart(
     throw new RejectedError(base.code, base.text, { provider: to.provider, threadId: agent.threadId });
   }
   const id = base.kind === "none" || base.kind === "handoff" ? base.providerThreadId : null;
-  const named = transferOf(base);
+  // Any other plan replaces a transfer that was resolved by a fork which nobody goes on with.
+  const forked = base.kind === "none" ? base.transferId : null;
   const snapshot = base.kind === "projected" ? contextOf(look, agent) : null;
   return {
     facts,
     plan,
     record: id === null ? null : (look.store.providerThread(id) ?? null),
     intended,
-    resolvedNatively: named !== null && look.store.transfer(named)?.status === "resolved_native",
+    resolvedNatively: forked !== null && look.store.transfer(forked)?.status === "resolved_native",
     texts: textsOf({ look, agent, run, to, items }, plan),
     snapshot: snapshot === null ? null : renderSnapshot(snapshot, look.context.redact),
   };

@@ -69,6 +69,9 @@ describe.each(STORES)("a fork on %s whose first run was refused", (store) => {
     expect(first).toMatchObject({ status: "superseded", supersededBy: second!.id });
     expect(second).toMatchObject({ status: "consumed", sourcePoint: first!.sourcePoint });
     expect(second!.resolution).toMatchObject({ strategy: "portable_context" });
+    // At its first try, and not because another run was begun for the message.
+    const { rows } = await h.runtime.threads.executions(agent.threadId, { limit: 10 });
+    expect(rows.map(({ settled }) => settled?.outcome)).toEqual(["failed", "completed"]);
   });
 
   test("C2.5 C5.14 C5.20 goes on with the provider's own fork where a text was ready already", async () => {
