@@ -132,6 +132,8 @@ function* coverage(picture: Picture): Iterable<Violation> {
       const record = own.find(({ id }) => id === run.providerThreadId);
       if (record === undefined || !holdsOrdinal(record.nativeRunOrdinals, run.ordinal))
         yield broken("C4.13", `run ${run.ordinal} of ${path} was accepted and no provider thread knows it`);
+      if (thread.activeProviderThreadId !== run.providerThreadId || agent.config.provider !== run.provider)
+        yield broken("C4.16", `run ${run.ordinal} of ${path} was accepted and its thread is bound elsewhere`);
       for (const id of run.contextHandoffIds)
         if (holder.get(id) !== run.providerThreadId)
           yield broken("C4.13", `run ${run.ordinal} of ${path} was accepted without its handoff ${id}`);

@@ -73,7 +73,7 @@ export class Actors {
       other: others ? 25 : 0,
       fate: fate ? 15 : 0,
       thread: threads ? 110 : 0,
-      provider: threads ? 15 : 0,
+      provider: threads ? 45 : 0,
     });
     if (what === "other") this.#try(this.#other());
     else if (what === "fate") this.#fate();

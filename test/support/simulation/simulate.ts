@@ -40,6 +40,8 @@ export interface Scenario {
   readonly earlyTimers: number;
   /** Several providers, forks, rollbacks, and what else users do to threads. */
   readonly threads: boolean;
+  /** Where the first thread begins. */
+  readonly provider: string;
 }
 
 export interface Life {
@@ -81,6 +83,7 @@ export function scenarioOf(seed: number): Scenario {
     earlyTimers: d.chance(0.5) ? 0.02 : 0,
     profile: d.chance(0.15) ? "codex" : "default",
     threads: false,
+    provider: "scripted",
   };
   // Drawn last, so that what was drawn before keeps its meaning.
   const lose = rough && d.chance(0.25) ? 0.02 : 0;
@@ -88,7 +91,14 @@ export function scenarioOf(seed: number): Scenario {
   const faults = { ...scenario.faults, lose };
   if (!threads) return { ...scenario, faults };
   // Many short runs, so that there is much to fork, to hand over and to take back.
-  return { ...scenario, faults, threads, acts: 15 + d.below(60), lastStep: 1 + d.below(4) };
+  return {
+    ...scenario,
+    faults,
+    threads,
+    acts: 15 + d.below(60),
+    lastStep: 1 + d.below(4),
+    provider: d.weighted({ scripted: 50, able: 40, poor: 10 }),
+  };
 }
 
 const LIMITS: LimitsInput = {
@@ -144,7 +154,7 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
     lineage: scenario.tiny ? TINY_LINEAGE : {},
     threads: scenario.threads,
     faults: scenario.faults,
-    tree: { onLostRun: scenario.onLostRun, profile: scenario.profile },
+    tree: { onLostRun: scenario.onLostRun, profile: scenario.profile, provider: scenario.provider },
   });
   try {
     await live(world, scenario);

@@ -63,7 +63,8 @@ export class ThreadActs {
       case "continue":
         return threads.continue(id, `message ${d.below(100)}`, {
           onBusy: d.pick(["reject", "queue", "queue", "steer"]),
-          ...(d.chance(0.6) ? { provider } : {}),
+          // A fork whose first run goes where its source ran may be the provider's own.
+          ...(d.chance(thread.runs === 0 ? 0.25 : 0.6) ? { provider } : {}),
           ...(d.chance(0.1) ? { expectedRevision: thread.revision } : {}),
           ...(d.chance(0.1) ? { key: `key ${d.below(4)}` } : {}),
         });
@@ -98,7 +99,7 @@ export class ThreadActs {
       case "end":
         // The first thread goes on: with it all would be over.
         if (id === this.#world.treeId) return;
-        return d.chance(0.5) ? threads.close(id) : threads.archive(id);
+        return thread.state === "open" ? threads.close(id) : threads.archive(id);
       case "look":
         return d.chance(0.5)
           ? threads.preview(id, { provider, model: null, effort: null, cleanContext: false })
@@ -111,7 +112,7 @@ export class ThreadActs {
     const d = this.#dice;
     const native = d.pick(Object.values(natives));
     const lost = native.conversations.all().filter((one) => one.driver === native.driver && !one.lost);
-    switch (d.weighted({ fault: 60, lose: 20, kill: 15 })) {
+    switch (d.weighted({ fault: 60, lose: 25, kill: 15 })) {
       case "fault":
         return native.fault(
           d.pick(ASKED),

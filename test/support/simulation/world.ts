@@ -45,7 +45,7 @@ export interface WorldOptions {
   /** Beside the one provider another with the same scripts, and two that own their loops. */
   readonly threads: boolean;
   readonly faults: Faults;
-  readonly tree: Pick<TreeOptions, "onLostRun" | "profile">;
+  readonly tree: Pick<TreeOptions, "onLostRun" | "profile" | "provider">;
 }
 
 /** A process that owns the tree, or did. */
