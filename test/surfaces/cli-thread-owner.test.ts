@@ -19,7 +19,16 @@ beforeAll(async () => {
   thread = (await place.rows("thread", "new"))[0].id;
   await place.run("thread", "continue", thread, "--pace", "0", "first");
   revision = (await shown()).revision;
-  running = place.start(["thread", "continue", thread, "--pace", "3600000", "--store", place.store, "slowly"]);
+  running = place.start([
+    "thread",
+    "continue",
+    thread,
+    "--pace",
+    "3600000",
+    "--store",
+    place.store,
+    "slowly",
+  ]);
   while ((await shown()).activity.kind !== "running") expect(running.child.exitCode).toBeNull();
 }, 120_000);
 afterAll(async () => {

@@ -11,7 +11,6 @@ import type { Runtime } from "../../runtime/runtime.ts";
 import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
-import { badUse } from "../failure.ts";
 import { DEFAULT_PACE_MS, demoRuntime } from "../run-tree.ts";
 import { openForReading, openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
