@@ -342,6 +342,9 @@ async function judge(life: Life, name: string, when: string): Promise<void> {
   expect(coverage.find(({ id }) => id === activeProviderThreadId)?.gap, `${name}, ${when}`).toEqual([]);
   const runs = await life.h.store.read((view) => view.runsOf(life.thread, ALL).rows);
   expect(runs.every(isSettled)).toBe(true);
+  // What a provider has forked is found again, and not forked once more (C5.19).
+  const forked = life.natives[0]!.conversations.all().filter(({ forkedFrom }) => forkedFrom !== null);
+  expect(forked.length, `${name}, ${when}`).toBeLessThanOrEqual(1);
 }
 
 describe.each(STORES)("crashes in commands on threads on %s", (store) => {
