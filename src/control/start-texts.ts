@@ -34,6 +34,8 @@ export interface StartText {
   /** Of the thread that is told of; for a summary. */
   readonly told: Pick<HandoffInput, "segments" | "effects" | "workspace" | "redact" | "limits">;
   readonly build: (summary: SummaryOutcome) => HandoffBuild;
+  /** Where a user's own text takes its place: how it would be built without. */
+  readonly anew?: StartText["build"];
 }
 
 /** The tool by which a model reads what a text has left out. */
@@ -60,6 +62,7 @@ function asWritten({ store }: Look, text: StartText): StartText {
   if (handoff?.strategy !== "manual_context" || handoff.status !== "ready") return text;
   return {
     ...text,
+    anew: text.build,
     build: (summary) => {
       const built = text.build(summary);
       if (built.kind !== "built") return built;

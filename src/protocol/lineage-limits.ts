@@ -5,7 +5,10 @@ const count = z.number().int().min(0);
 const size = z.number().int().min(1);
 
 export const lineageLimitsSchema = z.strictObject({
-  snapshotBytes: size
+  snapshotBytes: z
+    .number()
+    .int()
+    .min(1024)
     .default(32_768)
     .describe("a snapshot's canonical JSON, its digest included; hard (C18.1)"),
   outcomesKept: count.default(3).describe("outcome lines that a cut leaves (C18.2)"),

@@ -107,7 +107,10 @@ export async function regenerateHandoff(tree: Tree, id: string): Promise<Handoff
     const to = destinationOf(adapter, { provider, model }, capabilities);
     return planStart(look, agent, run, itemsOf(look.store, agent), to, NOTHING_TRIED);
   });
-  const texts = await buildTexts(tree.shared.summariser, planned, new AbortController().signal);
+  // The user's own text is what is to be replaced.
+  const anew = planned.texts.map((text) => ({ ...text, build: text.anew ?? text.build }));
+  const { signal } = new AbortController();
+  const texts = await buildTexts(tree.shared.summariser, { ...planned, texts: anew }, signal);
   const text =
     texts === "delta_too_large"
       ? undefined

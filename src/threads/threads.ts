@@ -2,6 +2,7 @@
  * The commands on threads (lineage C3), for a runtime that owns the trees they concern. Whatever needs a tree opens it, as
  * `openTree` would, and keeps it.
  */
+import { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
@@ -340,6 +341,15 @@ export class Threads extends ThreadReads {
   }
 }
 
+/** A message without a place is told so where points are found. */
+const pointSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("latest_stable") }),
+  z.strictObject({ kind: z.literal("run"), runId: z.string() }),
+  z.strictObject({ kind: z.literal("checkpoint"), checkpointId: z.string() }),
+  z.strictObject({ kind: z.literal("message"), seq: z.number().nullable().catch(null) }),
+  z.strictObject({ kind: z.literal("provider_thread"), providerThreadId: z.string() }),
+]);
+
 function forkRequest(
   source: string,
   { at = { kind: "latest_stable" }, policy, title }: ForkOptions,
@@ -347,7 +357,7 @@ function forkRequest(
   const parsed = check("the fork's policy", forkPolicySchema, policy ?? {});
   return {
     source,
-    at,
+    at: check("the point of the fork", pointSchema, at) as ForkPointName,
     policy: parsed,
     title: title === undefined ? null : requireTitle(title),
     createdBy: "user",

@@ -366,6 +366,10 @@ describe.each(STORES)("a native switch on %s", (store) => {
       summaryText: built!.summaryText,
     });
     expect(second).toMatchObject({ status: "superseded", supersededBy: edited.id });
+    const back = await h.runtime.threads.regenerateHandoff(edited.id);
+    expect(back.strategy).toBe("full_thread_summary");
+    expect(back.summaryText).toContain("A answers one");
+    await h.runtime.threads.editHandoff(back.id, "All you need to know: blue. password=hunter2");
     await talk(h, "b", "three");
     expect(turn(b).preambles[0]!.text).toContain("All you need to know: blue.");
     expect(turn(b).preambles[0]!.text).not.toContain("hunter2");
