@@ -60,13 +60,16 @@ export function gapOf(
   return providerThread === null ? retained : without(retained, covered(providerThread, handoffs));
 }
 
-/** Earlier runs of which a provider thread's conversation holds nothing: they went elsewhere, or were rolled back. */
+/**
+ * Earlier runs of which a provider thread's conversation holds nothing: they went elsewhere, or were rolled back. What stands
+ * in the transcript of one that no provider took (a request that was cut off, and a word about it) belongs to every one.
+ */
 export function foreignBefore(
-  { ordinal, rolledBack }: Pick<RunsBefore, "ordinal" | "rolledBack">,
+  { ordinal, rolledBack, voided }: RunsBefore,
   { nativeRunOrdinals }: Pick<Knowing, "nativeRunOrdinals">,
 ): readonly OrdinalRange[] {
   const earlier: readonly OrdinalRange[] = ordinal > 1 ? [[1, ordinal - 1]] : NO_ORDINALS;
-  return without(earlier, without(nativeRunOrdinals, rolledBack));
+  return without(earlier, without(unite(nativeRunOrdinals, voided), rolledBack));
 }
 
 /** The highest ordinal of a set; 0 where it is empty. */

@@ -204,7 +204,7 @@ export const recordCases = {
     const work = sampleId("wrk", 1);
     await store.commit(lease, (tx) => {
       tx.putTransfer(sampleTransfer(tree, worker, 1, { workId: work }));
-      tx.putTransfer(sampleTransfer(tree, worker, 2, { workId: work, status: "consumed" }));
+      tx.putTransfer(sampleTransfer(tree, worker, 2, { workId: work, status: "consumed", consumedAt: 2 }));
       tx.putArtifact({
         id: sampleId("art", 1),
         treeId: tree,

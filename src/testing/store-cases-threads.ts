@@ -126,7 +126,7 @@ export const threadCases = {
     await store.commit(lease, (tx) => {
       for (const [at, [sourceThreadId, target]] of ends.entries())
         tx.putTransfer(sampleTransfer(tree, target, at, { sourceThreadId }));
-      tx.putTransfer({ ...tx.transfer(sampleId("xfr", 0))!, status: "consumed" });
+      tx.putTransfer({ ...tx.transfer(sampleId("xfr", 0))!, status: "consumed", consumedAt: 2 });
       for (const name of [1, 2]) tx.putHandoff(sampleHandoff(tree, worker, name));
       tx.putHandoff({ ...tx.handoff(sampleId("hnd", 1))!, status: "superseded" });
     });
