@@ -138,17 +138,17 @@ describe("runs whose items are no part of a conversation", () => {
       [1, 4],
       [7, 9],
     ]);
-    expect(foreignBefore({ ordinal: 12, rolledBack: [[3, 3]] }, near)).toEqual([
+    expect(foreignBefore({ ordinal: 12, rolledBack: [[3, 3]], voided: [] }, near)).toEqual([
       [3, 3],
       [5, 6],
       [10, 11],
     ]);
-    expect(foreignBefore({ ordinal: 1, rolledBack: NO_ORDINALS }, near)).toEqual([]);
+    expect(foreignBefore({ ordinal: 1, rolledBack: NO_ORDINALS, voided: [] }, near)).toEqual([]);
   });
 
   test("C20.16 are none of ten thousand runs of one conversation", () => {
     const near = { nativeRunOrdinals: [[1, 10_000]] as const };
-    expect(foreignBefore({ ordinal: 10_001, rolledBack: NO_ORDINALS }, near)).toEqual([]);
+    expect(foreignBefore({ ordinal: 10_001, rolledBack: NO_ORDINALS, voided: [] }, near)).toEqual([]);
   });
 });
 
