@@ -178,6 +178,8 @@ function* wakes(picture: Picture): Iterable<Violation> {
   for (const agent of picture.agents) {
     if (agent.state !== "open" || agent.currentRun !== null || agent.lastOutcome?.status !== "completed")
       continue;
+    // A rollback and its undo change the last outcome and start nothing: what was kept back then waits for the next run.
+    if (agent.thread?.lastRollback?.of === agent.runs) continue;
     for (const mail of picture.mailOf.get(agent.threadId) ?? []) {
       if (mail.state !== "accepted" || mail.trigger || mail.resultOf === null || mail.redirectedFrom !== null)
         continue;

@@ -114,7 +114,7 @@ const LIMITS: LimitsInput = {
 };
 /** So small that every limit of a thread is met. */
 const TINY_LINEAGE: LineageLimitsInput = {
-  snapshotBytes: 1500,
+  snapshotBytes: 4096,
   outcomesKept: 1,
   seedChars: 1024,
   seedMessages: 2,
