@@ -103,6 +103,8 @@ export interface TreeRecord {
   }[];
   /** The tree's inbox: results that no living agent could take (WRK-6). */
   readonly inbox: number;
+  /** What the tree was made with (B49); null, or absent as in rows of older versions, is the profile's default. */
+  readonly wakeOnAgentMessages?: boolean | null;
 }
 
 /** Agent status: derived from state, run, work and mail; never stored. */

@@ -34,6 +34,7 @@ export async function createTree(
       recentRuns: [],
       exhausted: [],
       inbox: 0,
+      wakeOnAgentMessages: options.wakeOnAgentMessages ?? null,
     });
     const root = newAgent({
       threadId: treeId,
