@@ -47,6 +47,18 @@ test("WRK-8 a schema that never gets anywhere, and answers deeper than any code 
     );
 });
 
+test("WRK-8 a fault is told in the words of every other refusal", () => {
+  const schema = {
+    type: "object",
+    properties: { n: { type: "number" } },
+    required: ["n"],
+    additionalProperties: false,
+  };
+  expect(faultOf(schema, '{"n":"x","m":1}')).toBe(
+    "n: Invalid input: expected number, received string; unknown field `m`",
+  );
+});
+
 test("WRK-8 the text of a fault is bounded, whatever the answer holds", () => {
   const many = faultOf({ type: "array", items: { type: "string" } }, JSON.stringify(Array(50_000).fill(1)));
   expect(many).toContain("; and 49992 more");
