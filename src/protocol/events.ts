@@ -37,6 +37,7 @@ export const EVENT_TYPES = [
   "tool.returned",
   "request.opened",
   "request.closed",
+  "record.set_aside",
   "transfer.created",
   "transfer.moved",
   "budget.spent",

@@ -2,13 +2,14 @@
  * The suite that every store passes: the guarantees S1 to S7 of the port, one case each. It knows no test runner; it is
  * given a function that registers a test, and fails by throwing.
  */
+import { brokenCases } from "./store-cases-broken.ts";
 import { mailCases, type StoreCase } from "./store-cases-mail.ts";
 import { ownershipCases } from "./store-cases-ownership.ts";
 import { randomCases } from "./store-cases-random.ts";
 import { recordCases } from "./store-cases-records.ts";
 import { createSetClock, openWorld, type SetClock, type StoreSubject } from "./store-harness.ts";
 
-export const storeCases = { ...mailCases, ...ownershipCases, ...recordCases, ...randomCases };
+export const storeCases = { ...mailCases, ...ownershipCases, ...recordCases, ...brokenCases, ...randomCases };
 export type StoreCaseTitle = keyof typeof storeCases;
 
 export interface StoreConformance {
