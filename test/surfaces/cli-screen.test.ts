@@ -112,7 +112,14 @@ test("a live block that is too long for the terminal shows its beginning and its
   await clock.advance(0);
   await block.end();
   const shown = stripVTControlCharacters(written[0]!).trim().split("\n");
-  expect(shown).toEqual([...lines.slice(0, 4), "… 194 more lines", "line 199", "x".repeat(30), "the end2J"]);
+  expect(shown).toEqual([
+    ...lines.slice(0, 4),
+    "… 194 more lines",
+    "line 198",
+    "line 199",
+    "x".repeat(30),
+    "the end2J",
+  ]);
   // Ten rows: the line of thirty columns takes two.
   expect(written[1]).toContain("\u001b[10A");
 });
