@@ -8,7 +8,7 @@ import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { deliver } from "./delivery.ts";
 import { closeOpenCalls } from "./interrupt.ts";
-import { appendItems, requestUnderWay, worksOfStart } from "./runs.ts";
+import { appendItems, itemsOfRun, requestUnderWay, worksOfStart } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { endDueWaits, endWait, resumeWhenFree, settledWorks } from "./wait-ends.ts";
 import { endWork } from "./works.ts";
@@ -72,8 +72,7 @@ export function voidRun(tx: Transaction, run: RunRecord): void {
 function survives(tx: Transaction, run: RunRecord): boolean {
   if (!tx.context.parksWaits(run.provider)) return false;
   if (run.status === "waiting") return true;
-  const { items } = tx.agent(run.threadId);
-  const open = openCalls(tx.store.items(run.threadId, run.firstItem, items - run.firstItem));
+  const open = openCalls(itemsOfRun(tx, run));
   const waits = tx.store.waitsOfRun(run.id).filter((wait) => wait.step === run.steps);
   return (
     open.length > 0 &&

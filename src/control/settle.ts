@@ -18,7 +18,7 @@ import { deadLetter, markSettled, setTrigger } from "./mail-states.ts";
 import { quarantine } from "./quarantine.ts";
 import { closeRequests } from "./requests.ts";
 import { turnResults } from "./results.ts";
-import { markUnreported, worksOfStart } from "./runs.ts";
+import { itemsOfRun, markUnreported, worksOfStart } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { breakCycles } from "./wait-cycle.ts";
 import { abortWaits } from "./wait-ends.ts";
@@ -157,9 +157,7 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
 function salvageOf(tx: Transaction, run: RunRecord): WorkOutcome["salvage"] {
   if (!tx.profile.salvage || run.acceptedAt === null) return null;
   if (run.text !== "" && run.status === "completed") return null;
-  const { items } = tx.agent(run.threadId);
-  const own = tx.store.items(run.threadId, run.firstItem, items - run.firstItem);
-  return { lastSteps: salvageSteps(own, tx.context.redact) };
+  return { lastSteps: salvageSteps(itemsOfRun(tx, run), tx.context.redact) };
 }
 
 /** Words of WRK-10, from run to work. */

@@ -209,6 +209,26 @@ describe.each(STORES)("a row that cannot be read on %s", (store) => {
   });
 });
 
+test("REC-1 a run under way whose transcript cannot be read is lost with its works, and the rest goes on", async () => {
+  await using h = await harness({
+    store: "sqlite",
+    scripts: {
+      "/root": [spawn("a", "first"), wait({ targets: ["a"] }), repeat(say("heard"))],
+      "/root/a": [together(gate("a"), say("from a"))],
+    },
+  });
+  const work = await h.tree.root.send("go");
+  await h.provider.gates.arrived("a");
+  await waitUntil("the root waits", async () => (await h.tree.root.status()).kind === "waiting");
+  h.damageItems((await h.tree.agent("a")).threadId);
+  await h.crash();
+  expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed", text: "heard" });
+  expect((await look(h).work("/root/a")).outcome).toMatchObject({ ending: "runtime_lost" });
+  await h.tree.idle();
+  expect(await h.tree.counts()).toMatchObject({ running: 0, queued: 0 });
+  expect(h.tree.control.tree.permits.inUse).toBe(0);
+});
+
 function logger(warnings: object[]): Logger {
   const ignore = (): void => undefined;
   const made: Logger = {
