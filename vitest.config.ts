@@ -6,6 +6,7 @@ import { defineConfig } from "vitest/config";
 
 const second = 1_000;
 
+/** When a hang is a failure, hooks included; far above what a busy machine takes. */
 const projects = {
   unit: 10 * second,
   contract: 20 * second,
@@ -13,7 +14,7 @@ const projects = {
   model: 60 * second,
   "simulation-short": 240 * second,
   architecture: 20 * second,
-  surfaces: 60 * second,
+  surfaces: 240 * second,
   faults: 120 * second,
 };
 
@@ -29,6 +30,7 @@ export default defineConfig({
         include: [`test/${name}/**/*.test.ts`],
         environment: "node",
         testTimeout,
+        hookTimeout: testTimeout,
         env: {
           COPPICE_SEEDS: process.env["COPPICE_SEEDS"] ?? "300",
           COPPICE_KILLS: process.env["COPPICE_KILLS"] ?? "20",

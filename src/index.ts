@@ -40,7 +40,7 @@ export type { MailInjection } from "./tools/bindings/inject-mail.ts";
 
 export { createMemoryStore, type MemoryStore, type MemoryStoreOptions } from "./store/memory.ts";
 export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
-export type { Page, Store, StoreTx, StoreView } from "./store/port.ts";
+export type { BrokenRow, MendableTable, Page, Store, StoreTx, StoreView } from "./store/port.ts";
 
 export {
   createModelProvider,

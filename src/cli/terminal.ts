@@ -4,6 +4,7 @@
  * - T1 A reader that goes away (`| head`) ends the process quietly.
  * - T2 The first interrupt asks the command to give back what it holds; one that comes later ends the process at once. The
  *   same interrupt may arrive twice, from the terminal and from a parent that passes it on.
+ * - T3 No control character of a text reaches the terminal, whoever forgot to clean it: lines lose them, JSON escapes them.
  */
 import { stripVTControlCharacters } from "node:util";
 import { systemClock } from "../platform/clock.ts";
@@ -42,7 +43,7 @@ export class Terminal {
   }
 
   get columns(): number {
-    return process.stdout.columns ?? DEFAULT_COLUMNS;
+    return process.stdout.columns ?? (Number(process.env["COLUMNS"]) || DEFAULT_COLUMNS);
   }
 
   get rows(): number {
@@ -50,20 +51,21 @@ export class Terminal {
   }
 
   line(text = ""): void {
-    process.stdout.write(`${text}\n`);
+    process.stdout.write(`${harmless(text)}\n`);
   }
 
+  /** As it is: what moves the cursor, and help. */
   raw(text: string): void {
     process.stdout.write(text);
   }
 
   json(value: unknown): void {
-    process.stdout.write(`${asJson(value)}\n`);
+    process.stdout.write(`${jsonLine(value)}\n`);
   }
 
   /** For people, beside the results. */
   note(text: string): void {
-    process.stderr.write(`${text}\n`);
+    process.stderr.write(`${harmless(text)}\n`);
   }
 
   paint(style: Style, text: string): string {
@@ -74,7 +76,7 @@ export class Terminal {
 
   fail(error: unknown, json: boolean): number {
     const { exit, code, message } = failureOf(error);
-    if (json) this.note(asJson({ error: { code, message, exit } }));
+    if (json) this.note(jsonLine({ error: { code, message, exit } }));
     else this.note(`coppice: ${clean(message)}`);
     return exit;
   }
@@ -101,11 +103,23 @@ export class Terminal {
   }
 }
 
-/** JSON leaves the upper control characters as they are, one of which begins commands to a terminal. */
-function asJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll(
-    /[\u007f-\u009f]/g,
-    (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`,
+/** What `JSON.stringify` leaves as it is: the second range of control characters, and what only steers how text is shown. */
+const UNESCAPED = /[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu;
+
+/** JSON on one line that a terminal shows as it is; it reads as the same value. */
+export function jsonLine(value: unknown): string {
+  return JSON.stringify(value).replaceAll(UNESCAPED, (character) =>
+    Array.from(
+      { length: character.length },
+      (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
+    ).join(""),
+  );
+}
+
+/** Colours and the ends of lines stay. */
+export function harmless(text: string): string {
+  return text.replaceAll(/\p{Cc}\[\d{1,2}m|[^\P{Cc}\n]|\p{Cf}/gu, (found) =>
+    found.startsWith("\u001b[") ? found : "",
   );
 }
 

@@ -1,9 +1,10 @@
 /** What others left for the owner of a tree: mail sent without the lease, and commands (REC-2). */
-import { z } from "zod";
+import type { z } from "zod";
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import { COMMAND_ARGUMENTS, type CommandRecord, type CommandVerb } from "../protocol/command.ts";
 import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
+import { argumentsFault } from "../platform/check.ts";
 import { answerRequest } from "./requests.ts";
 import { raiseBudget } from "./budget.ts";
 import { close, closePolitely } from "./close.ts";
@@ -108,10 +109,8 @@ function argumentsOf<Verb extends CommandVerb>(
   verb: Verb,
   given: JsonObject,
 ): z.output<(typeof COMMAND_ARGUMENTS)[Verb]> {
-  const parsed = COMMAND_ARGUMENTS[verb].safeParse(given);
+  const schema = COMMAND_ARGUMENTS[verb];
+  const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data as z.output<(typeof COMMAND_ARGUMENTS)[Verb]>;
-  const faults = z.prettifyError(parsed.error).replaceAll("\n", "; ");
-  throw new RejectedError("INVALID_ARGUMENT", `the arguments of the command ${verb} are wrong: ${faults}.`, {
-    verb,
-  });
+  throw argumentsFault(`the command ${verb}`, parsed.error, schema, { verb });
 }

@@ -13,7 +13,7 @@ import type { MailRecord } from "../protocol/mail.ts";
 import type { Caller } from "../protocol/tool.ts";
 import { itemOf } from "./compose.ts";
 import { deadLetter, setTrigger } from "./mail-states.ts";
-import { appendItems, partialItems, requestUnderWay } from "./runs.ts";
+import { appendItems, itemsOfRun, partialItems, requestUnderWay } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { statusOf } from "./status.ts";
 import type { Transaction } from "./transaction.ts";
@@ -177,7 +177,7 @@ export function closeOpenCalls(
   run: RunRecord,
   text: string,
 ): ItemBody[] {
-  const items = tx.store.items(agent.threadId, run.firstItem, agent.items - run.firstItem);
+  const items = itemsOfRun(tx, run);
   const since = items.findLast((item) => item.kind === "assistant")?.at ?? tx.now;
   return openCalls(items).map((call) => ({
     kind: "tool_result",

@@ -9,6 +9,7 @@ import { admitRate } from "../policy/rates.ts";
 import { budgetOf, spentByPayer } from "./budget-scopes.ts";
 import type { Transaction } from "./transaction.ts";
 import { agentsUnder, lineOf } from "./family.ts";
+import { runningScopesAt } from "./memory-change.ts";
 
 /** @throws RejectedError `LIMIT_REACHED`, `AGENT_LIMIT_REACHED` or `BUDGET_EXHAUSTED`, with limit, value, use and what frees it. */
 export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: AgentPath): void {
@@ -131,6 +132,17 @@ export function spentScope(tx: Transaction, path: AgentPath): TreeRecord["exhaus
     if (found !== undefined) return found;
   }
   return null;
+}
+
+/**
+ * What no permit will ever be given to is refused, not queued (BUD-1).
+ * @throws RejectedError `LIMIT_REACHED` where the tree's limit of running children is zero, or a budget on them at the
+ * parent or above it.
+ */
+export function requireRunnable(tx: Transaction, parent: ThreadId): void {
+  refuseOver("running", tx.limits.running, 0, "Nothing frees it but a tree with a higher limit.");
+  for (const { path, limit } of runningScopesAt(tx, parent))
+    refuseOver(`running below ${path}`, limit, 0, `Nothing below ${path} ever runs; use an agent elsewhere.`);
 }
 
 /**

@@ -8,7 +8,7 @@ import type { WorkRecord } from "../protocol/work.ts";
 import { activity } from "./activity.ts";
 import { actingAs } from "./caller.ts";
 import { deliver, requireOpen } from "./delivery.ts";
-import { refuseRate, requireBudgetLeft, requireQueueRoom } from "./limits.ts";
+import { refuseRate, requireBudgetLeft, requireQueueRoom, requireRunnable } from "./limits.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import { requestWork, requireMessage, type RequestInput } from "./request.ts";
 import type { Transaction } from "./transaction.ts";
@@ -76,7 +76,9 @@ function requireAdmissible(tx: Transaction, agent: AgentRecord, admitted: boolea
   requireBudgetLeft(tx, agent.path);
   if (agent.currentRun !== null) return;
   refuseRate(tx, "runsPerMinute", tx.tree().recentRuns, tx.limits.runsPerMinute);
-  if (!admitted && agent.parent !== null) requireQueueRoom(tx, agent.threadId);
+  if (admitted || agent.parent === null) return;
+  requireRunnable(tx, agent.parent);
+  requireQueueRoom(tx, agent.threadId);
 }
 
 /** No run takes in what is meant for another provider than its own: that starts the next run (lineage C4.16). */

@@ -9,6 +9,7 @@
 import { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
+import { faultsOf } from "../platform/check.ts";
 import { byteLength, headBytes } from "../platform/text.ts";
 import { type Limited, TimeAllowance, withinTimeLimit } from "../platform/time-limit.ts";
 
@@ -18,7 +19,6 @@ const CHECK_MS = 2_000;
 const DEEPEST = 200;
 /** It is written with each change of its work. */
 const SCHEMA_BYTES = 64 * 1024;
-const SHOWN_FAULTS = 8;
 const FAULT_BYTES = 2048;
 
 export type Checked =
@@ -69,11 +69,7 @@ function checkValue(value: Json, check: (value: Json) => Limited<string | null>)
 
 function faultOf(schema: JsonObject, value: Json): string | null {
   const parsed = compile(schema).safeParse(value);
-  if (parsed.success) return null;
-  const { issues } = parsed.error;
-  const more = issues.length - SHOWN_FAULTS;
-  const shown = z.prettifyError(new z.ZodError(issues.slice(0, SHOWN_FAULTS))).replaceAll("\n", "; ");
-  return headBytes(shown, FAULT_BYTES) + (more > 0 ? `; and ${more} more` : "");
+  return parsed.success ? null : headBytes(faultsOf(parsed.error).words, FAULT_BYTES);
 }
 
 function compile(schema: JsonObject): z.ZodType {

@@ -3,6 +3,7 @@ import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { Session } from "../session/session.ts";
 import { captureAfter } from "./captures.ts";
+import { brokenRow, mend, type RowName } from "./broken-rows.ts";
 import { closeInTime } from "./close-session.ts";
 import { apply, cancel, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
@@ -16,15 +17,16 @@ import { endDueWaits } from "./wait-ends.ts";
 import { endWorktreeOf } from "./worktrees.ts";
 
 export function createReactions(pump: () => void): Reactions {
+  const wake: Reactions["wake"] = (tree, candidate) => {
+    const { threadId } = candidate;
+    const granted = tree.granted.get(threadId);
+    tree.granted.delete(threadId);
+    if (granted !== undefined && !tree.starting.has(threadId)) return begin(tree, candidate, granted);
+    granted?.[Symbol.dispose]();
+    apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
+  };
   return {
-    wake(tree, candidate) {
-      const { threadId } = candidate;
-      const granted = tree.granted.get(threadId);
-      tree.granted.delete(threadId);
-      if (granted !== undefined && !tree.starting.has(threadId)) return begin(tree, candidate, granted);
-      granted?.[Symbol.dispose]();
-      apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
-    },
+    wake,
     resume(tree, candidate) {
       reclaimSlot(tree, candidate.threadId);
       // What it waits for as a new run, its mail, is this run's by now.
@@ -40,11 +42,12 @@ export function createReactions(pump: () => void): Reactions {
       pump();
       tree.watchers.changed();
     },
+    mend: mendRow,
     doubtful,
     rateReached(tree, candidate) {
       // Held first: it would be admitted again at once.
       holdForRate(tree, pump);
-      apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
+      wake(tree, candidate);
     },
   };
 }
@@ -112,6 +115,27 @@ function endDue(tree: Tree, at: number): void {
   tree
     .transact((tx) => endDueWaits(tx, at))
     .catch((error: unknown) => retry(tree, error, () => endDue(tree, at)));
+}
+
+/** Rows that turn up while one is mended are mended with it. */
+async function mendRow(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean> {
+  const rows: RowName[] = [];
+  for (let error = failure; ;) {
+    const row = brokenRow(error);
+    if (row === null && error !== failure) throw error;
+    if (row === null || mended.has(row.id) || tree.state !== "owned") return false;
+    mended.add(row.id);
+    rows.push(row);
+    const { treeId } = tree;
+    tree.shared.logger.warn({ treeId, ...row, err: error }, "a stored row cannot be read, and is set aside");
+    const cause = error;
+    try {
+      await tree.commit((tx) => mend(tx, rows, cause));
+      return true;
+    } catch (next) {
+      error = next;
+    }
+  }
 }
 
 /** Looks once, after a while, however many commits have failed; a look that fails is one more of them. */

@@ -8,7 +8,7 @@ import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
 import { deliver } from "./delivery.ts";
 import { closeOpenCalls } from "./interrupt.ts";
-import { appendItems, requestUnderWay, worksOfStart } from "./runs.ts";
+import { appendItems, itemsOfRun, requestUnderWay, worksOfStart } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { endDueWaits, endWait, resumeWhenFree, settledWorks } from "./wait-ends.ts";
 import { endWork } from "./works.ts";
@@ -74,7 +74,11 @@ function recoverRun(tx: Transaction, runId: RunId): void {
 }
 
 /** Reserved and never accepted: its mail is still there and starts one new run. */
-function voidRun(tx: Transaction, run: RunRecord, status: "cancelled" | "interrupted" = "cancelled"): void {
+export function voidRun(
+  tx: Transaction,
+  run: RunRecord,
+  status: "cancelled" | "interrupted" = "cancelled",
+): void {
   const works = worksOfStart(tx, run, run.reservedSeq);
   settleRun(tx, run.id, { status, reason: "not_accepted", text: "" });
   for (const id of works) {
@@ -92,8 +96,7 @@ function voidRun(tx: Transaction, run: RunRecord, status: "cancelled" | "interru
 function survives(tx: Transaction, run: RunRecord): boolean {
   if (!tx.context.parksWaits(run.provider)) return false;
   if (run.status === "waiting") return true;
-  const { items } = tx.agent(run.threadId);
-  const open = openCalls(tx.store.items(run.threadId, run.firstItem, items - run.firstItem));
+  const open = openCalls(itemsOfRun(tx, run));
   const waits = tx.store.waitsOfRun(run.id).filter((wait) => wait.step === run.steps);
   const asked = tx.store.openRequestsOf(run.threadId).filter((request) => request.runId === run.id);
   const stored = new Set([...waits, ...asked].map(({ callId }) => callId));
@@ -110,26 +113,37 @@ function inWait(tx: Transaction, run: RunRecord): RunRecord {
 
 /** What the waits wait for may have happened before the crash, and ended them; then the run only has to go on. */
 function recheck(tx: Transaction, run: RunRecord): void {
+  // A question that cannot be read shows here, and not when the last wait beside it ends.
+  tx.store.openRequestsOf(run.threadId);
   for (const wait of tx.store.openWaitsOf(run.threadId)) {
     if (wait.works.length > 0 && settledWorks(tx, wait) >= wait.need) endWait(tx, wait, "settled");
   }
   resumeWhenFree(tx, run.threadId, run.id);
 }
 
+/** Why a run is lost; the error is told with its works. */
+export interface Loss {
+  readonly because: string;
+  readonly error?: NonNullable<RunRecord["error"]>;
+}
+
+const STOPPED: Loss = { because: "the runtime was stopped" };
+
 /** Accepted and not settled: its stored steps stay, an open call is closed with "outcome unknown" (RUN-2). */
-function loseRun(tx: Transaction, run: RunRecord): void {
+export function loseRun(tx: Transaction, run: RunRecord, loss: Loss = STOPPED): void {
   const agent = tx.agent(run.threadId);
   const unreported = requestUnderWay(tx, run);
-  appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "outcome unknown: the runtime was stopped"));
+  appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, `outcome unknown: ${loss.because}`));
   const retried = agent.config.onLostRun === "retry" ? retryable(tx, run) : [];
   settleRun(tx, run.id, {
     status: "interrupted",
     reason: "runtime_lost",
     text: run.text,
+    ...(loss.error === undefined ? {} : { error: loss.error }),
     keep: new Set(retried),
     unreported,
   });
-  if (retried.length > 0) retryNotice(tx, run, retried);
+  if (retried.length > 0) retryNotice(tx, run, retried, loss);
 }
 
 function retryable(tx: Transaction, run: RunRecord): WorkId[] {
@@ -140,7 +154,7 @@ function retryable(tx: Transaction, run: RunRecord): WorkId[] {
 }
 
 /** The works stay open and get, in this commit, one trigger-turn notice that serves them all. */
-function retryNotice(tx: Transaction, run: RunRecord, works: readonly WorkId[]): void {
+function retryNotice(tx: Transaction, run: RunRecord, works: readonly WorkId[], loss: Loss): void {
   for (const id of works) {
     const work = must(tx.store.work(id), "work", id);
     tx.store.putWork({ ...work, state: "queued", servedBy: null, lostRuns: work.lostRuns + 1 });
@@ -157,7 +171,7 @@ function retryNotice(tx: Transaction, run: RunRecord, works: readonly WorkId[]):
     kind: "notice",
     authority: "runtime",
     trigger: true,
-    text: "The previous run was lost because the runtime stopped. Its steps up to then are above; what it had begun beyond them may or may not have happened. Go on with the task.",
+    text: `The previous run was lost: ${loss.because}. Its steps up to then are above; what it had begun beyond them may or may not have happened. Go on with the task.`,
     overLimit: true,
   });
   for (const id of works) {

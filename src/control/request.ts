@@ -3,6 +3,7 @@ import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import type { Profile } from "../protocol/profile.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { Wake, WorkRecord } from "../protocol/work.ts";
 import { headBytes, requireText } from "../platform/text.ts";
@@ -35,6 +36,7 @@ export function requestWork(
   kind: "new_task" | "user",
   options: { readonly steer?: boolean; readonly nextRun?: boolean } = {},
 ): WorkRecord {
+  requireNames(tx.profile, { model: input.model, reasoning_effort: input.effort });
   const replyTo =
     input.replyTo === undefined
       ? acting.replyTo
@@ -99,6 +101,18 @@ function withNotes(input: RequestInput): string {
     );
   }
   return notes.join("\n\n");
+}
+
+/** @throws RejectedError `INVALID_ARGUMENT` for a name that is longer than the profile takes. */
+export function requireNames(
+  { nameBytes }: Profile,
+  names: { readonly [Argument in keyof NonNullable<Profile["nameBytes"]>]?: string | null | undefined },
+): void {
+  if (nameBytes === null) return;
+  for (const [argument, name] of Object.entries(names)) {
+    if (typeof name === "string")
+      requireText(argument, name, nameBytes[argument as keyof typeof names], "give a shorter one");
+  }
 }
 
 /** @throws RejectedError `INVALID_ARGUMENT` for blank, oversized or malformed text (agents.md 12). */

@@ -3,7 +3,7 @@
  * one plan over the store; the run loop asks for them through `run-journal`.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { InterruptedError } from "../protocol/errors.ts";
+import { CoppiceError, InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
@@ -258,14 +258,23 @@ export function partialItems(run: RunRecord, text: string): ItemBody[] {
   ];
 }
 
+/** The transcript of a run; empty where it cannot be read, so that the run still comes to its end (REC-1). */
+export function itemsOfRun(tx: Transaction, run: RunRecord): readonly TranscriptItem[] {
+  const { items } = tx.agent(run.threadId);
+  try {
+    return tx.store.items(run.threadId, run.firstItem, items - run.firstItem);
+  } catch (error) {
+    if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") return [];
+    throw error;
+  }
+}
+
 /** A request of an accepted run is out, or about to be: nobody will say what it has used once the run is cut off. */
 export function requestUnderWay(tx: Transaction, run: RunRecord): boolean {
   if (run.acceptedAt === null) return false;
   // A turn of a provider's own loop goes on while a call of ours is open.
   if (tx.context.loop(run.provider) === "theirs") return true;
-  if (run.status !== "running") return false;
-  const agent = tx.agent(run.threadId);
-  return openCalls(tx.store.items(agent.threadId, run.firstItem, agent.items - run.firstItem)).length === 0;
+  return run.status === "running" && openCalls(itemsOfRun(tx, run)).length === 0;
 }
 
 export function textOf(body: Extract<ItemBody, { kind: "assistant" }>): string {

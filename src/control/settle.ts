@@ -20,7 +20,7 @@ import { quarantine } from "./quarantine.ts";
 import { closeRequests } from "./requests.ts";
 import { turnResults } from "./results.ts";
 import { markUnreported } from "./charge.ts";
-import { worksOfStart } from "./runs.ts";
+import { itemsOfRun, worksOfStart } from "./runs.ts";
 import { projectRun } from "./thread-context.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { breakCycles } from "./wait-cycle.ts";
@@ -171,9 +171,8 @@ function whatIsLeft(tx: Transaction, run: RunRecord): WorkOutcome["salvage"] {
   if (!tx.profile.salvage || run.acceptedAt === null) return null;
   if (run.text !== "" && run.status === "completed") return null;
   const agent = tx.agent(run.threadId);
-  const own = tx.store.items(run.threadId, run.firstItem, agent.items - run.firstItem);
   const { context } = tx;
-  return salvageOf(run, own, {
+  return salvageOf(run, itemsOfRun(tx, run), {
     effects: new Map(context.toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),
     workspace: agent.config.workspace,
     redact: context.redact,

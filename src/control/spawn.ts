@@ -14,8 +14,8 @@ import { readyHandoff } from "../lineage/handoff-record.ts";
 import { resolvePortable, spawnTransfer, wholePoint } from "../lineage/transfer.ts";
 import { admitRate } from "../policy/rates.ts";
 import { actingAs, type Acting } from "./caller.ts";
-import { requireQueueRoom, requireSpawnLimits } from "./limits.ts";
-import { requestWork, requireMessage } from "./request.ts";
+import { requireQueueRoom, requireRunnable, requireSpawnLimits } from "./limits.ts";
+import { requestWork, requireMessage, requireNames } from "./request.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import { appendItems } from "./runs.ts";
 import type { ConfigRequest, PlacedWorktree, Transaction } from "./transaction.ts";
@@ -53,6 +53,7 @@ export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput, w
   requireMessage(tx, input.message);
   const acting = actingAs(tx, caller);
   const parent = acting.agent ?? resolveTarget(tx.store, tx.treeId, "/root", input.parent ?? "/root");
+  requireNames(tx.profile, { model: input.asked.model, reasoning_effort: input.asked.effort });
   const config = tx.context.resolveConfig({
     parent: {
       ...parent.config,
@@ -64,6 +65,7 @@ export function checkSpawn(tx: Transaction, caller: Caller, input: SpawnInput, w
     above: [...lineOf(tx.store, parent)].map((agent) => agent.config),
   });
   const name = parseTaskName(input.taskName);
+  requireNames(tx.profile, { task_name: name });
   return { fork, acting, parent, config, path: childPath(parent.path, name) };
 }
 
@@ -89,7 +91,10 @@ export function spawn(
     );
   }
   requireSpawnLimits(tx, parent, path);
-  if (admitted === null) requireQueueRoom(tx, null);
+  if (admitted === null) {
+    requireRunnable(tx, parent.threadId);
+    requireQueueRoom(tx, null);
+  }
   if (tx.store.agentAt(tx.treeId, path) !== undefined) {
     throw new RejectedError(
       "AGENT_EXISTS",

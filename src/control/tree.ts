@@ -71,6 +71,8 @@ export interface Reactions {
   threadWaits(tree: Tree): void;
   /** A session that was cut off has come to rest, or a start is over: who waits for its place is asked again. */
   drained(tree: Tree): void;
+  /** Resolves with whether the stored row behind a failure was replaced, so that it is worth to ask again (REC-1). */
+  mend(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean>;
   /** A commit failed whose outcome is unknown: memory is held against the store again. */
   doubtful(tree: Tree): void;
   /** The runs a minute are used up: the agent stays queued until the minute allows (BUD-5). */
@@ -257,7 +259,12 @@ export class Tree implements PlanContext {
    * committed is the next owner's to act on.
    * @throws what the plan throws; `FENCED` when the tree has another owner, after which this one is lost.
    */
-  async transact<T>(plan: (tx: Transaction) => T, absorb?: (value: T) => void): Promise<T> {
+  transact<T>(plan: (tx: Transaction) => T, absorb?: (value: T) => void): Promise<T> {
+    return this.#mending(() => this.commit(plan, absorb));
+  }
+
+  /** As `transact`, for a plan that mends rows itself. */
+  async commit<T>(plan: (tx: Transaction) => T, absorb?: (value: T) => void): Promise<T> {
     this.requireOwned();
     try {
       const { value, effects, change } = await this.shared.store.commit(this.lease, (store) => {
@@ -278,12 +285,24 @@ export class Tree implements PlanContext {
   }
 
   read<T>(plan: (view: StoreView) => T): Promise<T> {
-    return this.shared.store.read(plan);
+    return this.#mending(() => this.shared.store.read(plan));
   }
 
   /** A plan that changes nothing. */
   look<T>(plan: (look: Look) => T): Promise<T> {
-    return this.shared.store.read((view) => plan(new Look(view, this)));
+    return this.read((view) => plan(new Look(view, this)));
+  }
+
+  /** What fails at a row that cannot be read is tried again when that row was mended, each row once. */
+  async #mending<T>(attempt: () => Promise<T>): Promise<T> {
+    const mended = new Set<string>();
+    for (;;) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!(await this.reactions.mend(this, error, mended))) throw error;
+      }
+    }
   }
 
   requireOwned(): void {

@@ -153,7 +153,9 @@ function collectSummary(tx: Transaction, wait: WaitRecord): Collected {
       ? "The wait was interrupted by new input."
       : timedOut
         ? "The wait ran out of time."
-        : "There was activity.";
+        : wait.end === "aborted"
+          ? "The wait was broken off: its stored record cannot be read. Look at what has come, or wait again."
+          : "There was activity.";
   const still = timedOut && tx.profile.richWait ? stillRunning(tx, wait) : null;
   return {
     waitId: wait.id,

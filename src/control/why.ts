@@ -114,6 +114,8 @@ function fromLog(view: StoreView, agent: AgentRecord): string[] {
       `it could not be loaded (failure ${word(data, "failures")}): ${word(data, "message")}`,
     "mail.dead_lettered": (data) => `message ${word(data, "mailId")} was lost to it: ${word(data, "reason")}`,
     "mail.redirected": (data) => `its message ${word(data, "mailId")} went to ${word(data, "to")} instead`,
+    "record.set_aside": (data) =>
+      `its row ${word(data, "id")} of ${word(data, "table")} could not be read and was set aside`,
     "run.retrying": (data) =>
       "lostRuns" in data
         ? `its run was lost (${word(data, "lostRuns")} of ${word(data, "of")}) and began anew`

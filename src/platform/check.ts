@@ -39,18 +39,8 @@ export function argumentsFault(
   schema: z.ZodType,
   details: JsonObject,
 ): RejectedError {
+  const { faults, words } = faultsOf(error);
   const issues = error.issues.slice(0, SHOWN_FAULTS);
-  const faults = issues.map((issue) => ({
-    path: clip(issue.path.join(".")),
-    message:
-      issue.code === "unrecognized_keys"
-        ? `unknown field ${issue.keys
-            .slice(0, SHOWN_FAULTS)
-            .map((key) => `\`${clip(key)}\``)
-            .join(", ")}`
-        : clip(issue.message),
-  }));
-  const words = faults.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
   const missed = issues.find(
     ({ code, path }) =>
       (code === "unrecognized_keys" || code === "invalid_type") && fieldsAt(schema, path).length > 0,
@@ -60,9 +50,29 @@ export function argumentsFault(
   const fields = missed === undefined ? "" : ` Accepted fields${place}: ${accepted.join(", ")}.`;
   return new RejectedError("INVALID_ARGUMENT", `the arguments of ${what} are wrong: ${words}.${fields}`, {
     ...details,
-    faults,
+    faults: [...faults],
     ...(missed === undefined ? {} : { accepted: [...accepted] }),
   });
+}
+
+/** What is wrong, fault by fault and in one line of words; of many faults the first, and how many there are more. */
+export function faultsOf({ issues }: z.ZodError): {
+  readonly faults: readonly { readonly path: string; readonly message: string }[];
+  readonly words: string;
+} {
+  const faults = issues.slice(0, SHOWN_FAULTS).map((issue) => ({
+    path: clip(issue.path.join(".")),
+    message:
+      issue.code === "unrecognized_keys"
+        ? `unknown field ${issue.keys
+            .slice(0, SHOWN_FAULTS)
+            .map((key) => `\`${clip(key)}\``)
+            .join(", ")}`
+        : clip(issue.message),
+  }));
+  const words = faults.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+  if (issues.length > faults.length) words.push(`and ${issues.length - faults.length} more`);
+  return { faults, words: words.join("; ") };
 }
 
 export function clip(text: string): string {

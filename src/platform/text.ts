@@ -6,7 +6,12 @@ export function byteLength(text: string): number {
 }
 
 /** @throws RejectedError `INVALID_ARGUMENT` for lone surrogates and for text over the limit. */
-export function requireText(argument: string, text: string, maximumBytes: number): string {
+export function requireText(
+  argument: string,
+  text: string,
+  maximumBytes: number,
+  instead = "send less, or a reference to a file",
+): string {
   if (!text.isWellFormed()) {
     throw new RejectedError("INVALID_ARGUMENT", `${argument} is not well-formed Unicode; send valid text.`, {
       argument,
@@ -16,7 +21,7 @@ export function requireText(argument: string, text: string, maximumBytes: number
   if (bytes > maximumBytes) {
     throw new RejectedError(
       "INVALID_ARGUMENT",
-      `${argument} has ${bytes} bytes and at most ${maximumBytes} are taken; send less, or a reference to a file.`,
+      `${argument} has ${bytes} bytes and at most ${maximumBytes} are taken; ${instead}.`,
       { argument, bytes, limit: maximumBytes },
     );
   }

@@ -6,6 +6,7 @@
  * - M2 A model chosen without an effort brings its own default. A role's model keeps the effort resolved before.
  */
 import { RejectedError } from "../protocol/errors.ts";
+import { clip } from "../platform/check.ts";
 
 /** What a model's catalogue entry says that concerns policy. */
 export interface ModelFacts {
@@ -106,8 +107,8 @@ function requireModel(
   const available = availableModels(current, providers);
   throw new RejectedError(
     "INVALID_ARGUMENT",
-    `model \`${model}\` is not available; available models: ${available.join(", ") || "none"}.`,
-    { argument: "model", value: model, available },
+    `model \`${clip(model)}\` is not available; available models: ${available.join(", ") || "none"}.`,
+    { argument: "model", value: clip(model), available },
   );
 }
 
@@ -152,9 +153,9 @@ function checked(found: Omit<ModelChoice, "effort">, effort: string | null): Mod
   if (effort !== null && efforts !== null && !efforts.includes(effort)) {
     throw new RejectedError(
       "INVALID_ARGUMENT",
-      `reasoning_effort \`${effort}\` is not supported by model \`${found.model}\`; supported: ` +
+      `reasoning_effort \`${clip(effort)}\` is not supported by model \`${found.model}\`; supported: ` +
         `${efforts.join(", ") || "none, leave it out"}.`,
-      { argument: "reasoning_effort", value: effort, model: found.model, available: efforts },
+      { argument: "reasoning_effort", value: clip(effort), model: found.model, available: efforts },
     );
   }
   return { provider: found.provider, model: found.model, facts: found.facts, effort };

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
-import { check } from "../platform/check.ts";
+import { check, clip } from "../platform/check.ts";
 import type { ToolDeclaration } from "./effects.ts";
 import { nameOfFile, parseRoleFile, type Role, type RoleFile, roleFault } from "./role-file.ts";
 
@@ -110,12 +110,13 @@ export function chooseRole(name: string | null | undefined, set: RoleSet): Role 
   const role = set.roles.get(name);
   if (role !== undefined) return role;
   const reason = set.unavailable.get(name);
+  const shown = clip(name);
   const available = [...set.roles.keys()].toSorted();
   throw new RejectedError(
     "INVALID_ARGUMENT",
     reason === undefined
-      ? `agent_type \`${name}\` is unknown; available roles: ${available.join(", ")}.`
-      : `agent_type \`${name}\` is not available (${reason}) Available roles: ${available.join(", ")}.`,
-    { argument: "agent_type", value: name, available },
+      ? `agent_type \`${shown}\` is unknown; available roles: ${available.join(", ")}.`
+      : `agent_type \`${shown}\` is not available (${reason}) Available roles: ${available.join(", ")}.`,
+    { argument: "agent_type", value: shown, available },
   );
 }

@@ -116,6 +116,8 @@ export interface TreeRecord {
   }[];
   /** The tree's inbox: results that no living agent could take (WRK-6). */
   readonly inbox: number;
+  /** What the tree was made with (B49); null, or absent as in rows of older versions, is the profile's default. */
+  readonly wakeOnAgentMessages?: boolean | null;
   /** The agent that made this tree: tokens and money count in its tree's budgets too. Without one a tree pays for itself. */
   readonly billedTo?: Payer;
   /** Trees that agents of this one have made. */

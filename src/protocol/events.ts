@@ -47,6 +47,7 @@ export const EVENT_TYPES = [
   "thread.pinned",
   "thread.rolled_back",
   "thread.restored",
+  "record.set_aside",
   "transfer.created",
   "transfer.moved",
   "worktree.ended",

@@ -23,7 +23,7 @@ export const limitsSchema = z.strictObject({
   spawnsPerMinute: bounded.default(60).describe("spawns a minute, per tree"),
   runsPerMinute: bounded.default(240).describe("runs started a minute, per tree"),
   running: bounded.default(4).describe("running children, per tree (`codex`: 3)"),
-  runningTotal: bounded.default(64).describe("running children, per runtime"),
+  runningTotal: size.nullable().default(64).describe("running children, per runtime"),
   residents: size.default(64).describe("loaded sessions, per runtime"),
   queue: bounded.default(256).describe("agents waiting for a permit, per tree"),
   stepsPerRun: bounded.default(100).describe("model requests a run"),

@@ -40,6 +40,8 @@ export interface Profile {
   readonly wakeOnAgentMessages: boolean;
   /** POL-2: a role's ceiling of effects and its choice of a provider count; else they are ignored and reported so. */
   readonly rolesCarryAuthority: boolean;
+  /** SPN-1, SPN-7: bytes of what a spawn or a follow-up names; null is unbounded. A role's name is one that exists. */
+  readonly nameBytes: Readonly<Record<"task_name" | "model" | "reasoning_effort", number>> | null;
   /** The default of `running`. */
   readonly running: number;
 }
@@ -65,6 +67,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     depthLimits: true,
     wakeOnAgentMessages: false,
     rolesCarryAuthority: true,
+    nameBytes: { task_name: 128, model: 256, reasoning_effort: 64 },
     running: 4,
   },
   codex: {
@@ -87,6 +90,7 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     depthLimits: false,
     wakeOnAgentMessages: false,
     rolesCarryAuthority: false,
+    nameBytes: null,
     running: 3,
   },
 };

@@ -199,7 +199,8 @@ class OwnRuntime implements Runtime {
     const base = PROFILES[record.profile];
     const profile: Profile = {
       ...base,
-      wakeOnAgentMessages: options.wakeOnAgentMessages ?? base.wakeOnAgentMessages,
+      wakeOnAgentMessages:
+        options.wakeOnAgentMessages ?? record.wakeOnAgentMessages ?? base.wakeOnAgentMessages,
     };
     // A lane of an earlier ownership that was lost counts by pools of its own.
     this.#admission.close(treeId);

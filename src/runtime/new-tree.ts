@@ -38,6 +38,7 @@ export async function createTree(
       recentRuns: [],
       exhausted: [],
       inbox: 0,
+      wakeOnAgentMessages: options.wakeOnAgentMessages ?? null,
     });
     const root = newAgent({
       threadId: treeId,

@@ -111,7 +111,7 @@ export interface TreeOptions {
   readonly pinPendingMail?: boolean;
   readonly maxOutputTokens?: number;
   readonly modeHint?: string;
-  /** `codex`: mail to an idle root starts a run (B49). */
+  /** `codex`: mail to an idle root starts a run (B49). Of an existing tree: for this opening, over what it was made with. */
   readonly wakeOnAgentMessages?: boolean;
   /** `projected-only`: every run opens on the pinned context alone, nothing native is resumed (lineage C4.14). */
   readonly continuity?: Continuity;
@@ -181,7 +181,7 @@ const treeSchema = optionsOf<TreeOptions>({
   continuity: z.enum(CONTINUITIES).optional(),
 });
 
-/** What is not stored with a tree, and so may be given when it is opened again. */
+/** What may be given when a tree is opened again: its id, and what holds for one opening. */
 const OF_A_REOPENED_TREE: readonly (keyof TreeOptions)[] = ["id", "wakeOnAgentMessages", "onHostGone"];
 
 /** @throws RejectedError `INVALID_ARGUMENT` that names every fault. */

@@ -16,11 +16,12 @@ import { Journal } from "./memory/journal.ts";
 import { logRows } from "./memory/logs.ts";
 import { mailRows } from "./memory/mail.ts";
 import { threadRows } from "./memory/thread-rows.ts";
+import { setAsideRows } from "./memory/set-aside.ts";
 import { transferRows } from "./memory/transfers.ts";
 import { treeRows } from "./memory/trees.ts";
 import { waitRows } from "./memory/waits.ts";
 import { workRows } from "./memory/work.ts";
-import type { Store } from "./port.ts";
+import type { MendableTable, Store } from "./port.ts";
 import { createStore } from "./store.ts";
 
 /** What `createMemoryStore` takes. */
@@ -34,6 +35,8 @@ export interface MemoryStoreOptions {
 export interface MemoryStore extends Store {
   /** For tests of MBX-10: makes a stored mail as unreadable as a broken row of a file. */
   damageMail(id: MailId): void;
+  /** For tests of REC-1: makes a stored row as unreadable as a broken one of a file. */
+  damageRow(table: MendableTable, id: string): void;
 }
 
 const optionsSchema = optionsOf<MemoryStoreOptions>({
@@ -51,11 +54,14 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const now = (): number => clock.now();
   const mail = mailRows(journal, freeze, context, now);
   const work = workRows(journal, freeze);
+  const waits = waitRows(journal, freeze);
+  const aside = setAsideRows({ ...work, ...waits });
   const tx: BackendTx = {
     ...agentRows(journal, freeze),
     ...mail.rows,
     ...work.rows,
-    ...waitRows(journal, freeze),
+    ...waits.rows,
+    ...aside.rows,
     ...transferRows(journal, freeze),
     ...threadRows(journal, freeze),
     ...logRows(journal, freeze),
@@ -83,5 +89,5 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
     close: () => undefined,
   };
   const store = createStore(backend, { clock, busyTimeoutMs: 0, reusable: true });
-  return { ...store, damageMail: mail.damage };
+  return { ...store, damageMail: mail.damage, damageRow: aside.damage };
 }

@@ -97,7 +97,22 @@ export interface PageRequest {
   readonly limit: number;
 }
 
-/** Indexed reads. All are cheap in the number of rows they return; lists are paged. */
+/** Tables of which an unreadable row can be replaced by a record that stands in for it. */
+export type MendableTable = "runs" | "waits" | "requests";
+
+/** What is known of a row that cannot be read. */
+export interface BrokenRow {
+  readonly threadId: ThreadId;
+  /** Of a wait. */
+  readonly runId: RunId | null;
+  /** Not settled, not ended, pending. */
+  readonly open: boolean;
+}
+
+/**
+ * Indexed reads. A row that cannot be read makes the read that needs it throw `STORE_CORRUPT` with its `table` and `id` in
+ * the details; of mail it is left out. All are cheap in the number of rows they return; lists are paged.
+ */
 export interface StoreView {
   /** The store's clock, milliseconds since the epoch. */
   now(): number;
@@ -229,6 +244,11 @@ export interface StoreTx extends StoreView {
   putMail(record: MailRecord): void;
   /** Moves an unreadable row to the dead letters without reading it. */
   deadLetterUnreadable(id: MailId): void;
+  /**
+   * Keeps a row that cannot be read aside, as it is, for a put of its id to stand in for it (REC-1). Undefined, and nothing
+   * is changed, for a row that can be read or is not there.
+   */
+  setAside(table: MendableTable, id: string): BrokenRow | undefined;
   /** Adds to the reservations of a mailbox; negative figures give back. */
   reserveMailbox(id: ThreadId, messages: number, bytes: number): void;
   putWork(record: WorkRecord): void;

@@ -22,6 +22,7 @@ import { type FileOptions, openFile, watchFile } from "./sqlite/file.ts";
 import { logRows } from "./sqlite/logs.ts";
 import { mailRows } from "./sqlite/mail.ts";
 import { threadRows } from "./sqlite/thread-rows.ts";
+import { setAsideRows } from "./sqlite/set-aside.ts";
 import { Threads } from "./sqlite/threads.ts";
 import { transferRows } from "./sqlite/transfers.ts";
 import { treeRows } from "./sqlite/trees.ts";
@@ -101,11 +102,14 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
   const now = (): number => clock.now();
   const threads = new Threads(connection);
   const agents = agentRows(connection, threads);
+  const work = workRows(connection, threads);
+  const waits = waitRows(connection, threads);
   const tx: BackendTx = {
     ...agents,
     ...mailRows(connection, threads, context, now, agents.agent),
-    ...workRows(connection, threads),
-    ...waitRows(connection, threads),
+    ...work,
+    ...waits,
+    ...setAsideRows(connection, { ...work, ...waits }),
     ...transferRows(connection, threads),
     ...threadRows(connection, threads),
     ...logRows(connection, threads),

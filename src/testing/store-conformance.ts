@@ -2,6 +2,7 @@
  * The suite that every store passes: the guarantees S1 to S7 of the port, one case each. It knows no test runner; it is
  * given a function that registers a test, and fails by throwing.
  */
+import { brokenCases } from "./store-cases-broken.ts";
 import { mailCases, type StoreCase } from "./store-cases-mail.ts";
 import { ownershipCases } from "./store-cases-ownership.ts";
 import { randomCases } from "./store-cases-random.ts";
@@ -16,6 +17,7 @@ export const storeCases = {
   ...recordCases,
   ...threadCases,
   ...lineageCases,
+  ...brokenCases,
   ...randomCases,
 };
 export type StoreCaseTitle = keyof typeof storeCases;

@@ -6,7 +6,7 @@ import type { TreeRecord } from "../protocol/agent.ts";
 import type { MailId, ThreadId, TreeId } from "../protocol/ids.ts";
 import type { MailDraft } from "../protocol/mail.ts";
 import { DEFAULT_LIMITS, type Limits } from "../protocol/limits.ts";
-import type { Lease, SendResult, Store } from "../store/port.ts";
+import type { Lease, MendableTable, SendResult, Store } from "../store/port.ts";
 import { sampleAgent, sampleId, sampleMail, sampleOwner, sampleTree } from "./store-records.ts";
 
 /** The wall clock stands until it is set; everything else is the system's. */
@@ -30,6 +30,8 @@ export interface StoreSubject {
   readonly store: Store;
   /** Breaks the stored text of a mail, as a fault of the disk would. */
   readonly damageMail: (id: MailId) => void | Promise<void>;
+  /** Breaks the stored text of another row in the same way. */
+  readonly damageRow: (table: MendableTable, id: string) => void | Promise<void>;
   /** Closes the store and opens the same content again; absent where content does not outlive its object. */
   readonly reopen?: () => Promise<Store>;
   readonly cleanup: () => void | Promise<void>;

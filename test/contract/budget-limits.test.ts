@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { limitsTable, LIMITS_BEGIN, LIMITS_END } from "../../scripts/limits-table.ts";
 import { type Budgets, DEFAULT_LIMITS, limitsSchema } from "../../src/protocol/limits.ts";
+import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import type { Agent } from "../../src/runtime/agent.ts";
 import { gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
@@ -87,11 +88,10 @@ describe.each(STORES)("limits of a tree on %s", (store) => {
     await expect(none.tree.root.spawn("a", "work")).rejects.toMatchObject(refused({ retryAfterMs: null }));
   });
 
-  test("BUD-1 running children: as many as allowed at every instant, none, or without a limit", async () => {
+  test("BUD-1 running children: as many as allowed at every instant, or without a limit", async () => {
     const scripts = { "*": [together(gate("hold"), say("done"))] };
     for (const [running, expected] of [
       [2, 2],
-      [0, 0],
       [null, 6],
     ] as const) {
       await using h = await harness({ store, scripts, tree: { limits: { running } } });
@@ -100,6 +100,23 @@ describe.each(STORES)("limits of a tree on %s", (store) => {
       await h.clock.settle();
       expect(await h.tree.counts()).toMatchObject({ running: expected, queued: 6 - expected });
     }
+  });
+
+  test("BUD-1 BUD-3 where no child may ever run, none is made and none is asked: it is refused, not queued", async () => {
+    await using h = await open(store, { running: 0 });
+    const before = await look(h).snapshot();
+    await expect(h.tree.root.spawn("a", "work")).rejects.toMatchObject(
+      refused({ limit: "running", value: 0 }),
+    );
+    expect(await look(h).snapshot()).toEqual(before);
+    expect((await h.ask("the root takes no permit")).ending).toBe("completed");
+    // A tree that was stored with such a limit and children.
+    await using old = await open(store);
+    const a = await child(old.tree.root, "a");
+    await old.tree.control.tree.transact((tx) => tx.putTree({ limits: { ...tx.limits, running: 0 } }));
+    const stored = await look(old).snapshot();
+    await expect(a.send("more")).rejects.toMatchObject(refused({ limit: "running", value: 0 }));
+    expect(await look(old).snapshot()).toEqual(stored);
   });
 
   test("BUD-1 the wall clock of a tree ends what asks after it", async () => {
@@ -171,6 +188,18 @@ describe.each(STORES)("limits of a subtree on %s", (store) => {
       "the next runs",
       async () => (await (await h.tree.agent("top/b")).status()).kind === "running",
     );
+  });
+
+  test("BUD-1 BUD-3 below an agent whose children may never run none is made or asked; itself it runs", async () => {
+    await using h = await open(store);
+    const top = await child(h.tree.root, "top", { running: 0 });
+    const before = await look(h).snapshot();
+    await expect(top.spawn("a", "work")).rejects.toMatchObject(
+      refused({ limit: "running below /root/top", value: 0 }),
+    );
+    expect(await look(h).snapshot()).toEqual(before);
+    expect((await (await top.send("more")).outcome()).ending).toBe("completed");
+    await child(h.tree.root, "other");
   });
 
   test("BUD-1 time of a subtree, with zero as a limit of its own", async () => {
@@ -257,5 +286,12 @@ describe("the defaults", () => {
     const begin = readme.indexOf(LIMITS_BEGIN);
     if (begin === -1) return;
     expect(readme.slice(begin + LIMITS_BEGIN.length, readme.indexOf(LIMITS_END)).trim()).toBe(table);
+  });
+});
+
+test("BUD-1 a runtime in which no child could ever run is not made", async () => {
+  await expect(createRuntime({ limits: { runningTotal: 0 } })).rejects.toMatchObject({
+    code: "INVALID_ARGUMENT",
+    message: expect.stringContaining("limits.runningTotal"),
   });
 });

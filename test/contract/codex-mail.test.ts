@@ -298,6 +298,29 @@ describe.each(STORES)("mail on %s", (store) => {
     ]);
   });
 
+  test("B49 the setting is the tree's, and holds when it is opened again; that opening may say otherwise", async () => {
+    await using h = await codex(store, {
+      scripts: { "/root/worker": [gate("one"), say("one"), say("two"), say("three")] },
+      tree: { wakeOnAgentMessages: true },
+    });
+    const look = new Look(h);
+    await turn(h, spawn("worker", "count"));
+    h.provider.append("/root", say("seen one"), say("seen two"));
+    h.provider.gates.open("one");
+    await h.tree.idle();
+    expect(await look.runs("/root")).toHaveLength(2);
+    await h.crash();
+    await (await h.tree.agent("worker")).send("go on");
+    await h.tree.idle();
+    expect(await look.runs("/root")).toHaveLength(3);
+    const { id } = h.tree;
+    await h.tree[Symbol.asyncDispose]();
+    h.tree = await h.runtime.openTree({ id, wakeOnAgentMessages: false });
+    await (await h.tree.agent("worker")).send("go on");
+    await h.tree.idle();
+    expect(await look.runs("/root")).toHaveLength(3);
+  });
+
   test("B49 without the setting it starts none", async () => {
     await using h = await codex(store, {
       scripts: { "/root/worker": [gate("say"), send("/root", "hello"), say("seven")] },

@@ -16,6 +16,7 @@ import { byteLength } from "../../src/platform/text.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { harness, STORES } from "../support/harness.ts";
 import { detailsOf, look, textAt } from "../support/look.ts";
+import { occupyPermits, ONE_PERMIT } from "../support/permits.ts";
 
 const KIB = 1024;
 
@@ -23,9 +24,11 @@ describe.each(STORES)("a mailbox's bounds on %s", (store) => {
   test("MBX-8 over a number of messages the sender learns limit, use and when to retry, and nothing is stored", async () => {
     await using h = await harness({
       store,
-      tree: { limits: { mailboxMessages: 3, running: 0 } },
+      runtime: ONE_PERMIT,
+      tree: { limits: { mailboxMessages: 3 } },
       scripts: { "/root": [send("/root/w", "from an agent"), say("done")] },
     });
+    await occupyPermits(h);
     const { agent } = await h.tree.root.spawn("w", "go");
     await agent.tell("2");
     await agent.tell("3");
@@ -78,9 +81,11 @@ describe.each(STORES)("a mailbox's bounds on %s", (store) => {
   test("MBX-8 a number of bytes is a bound too, to the byte", async () => {
     await using h = await harness({
       store,
-      tree: { limits: { mailboxBytes: 100, running: 0, resultReservationBytes: 10 } },
+      runtime: ONE_PERMIT,
+      tree: { limits: { mailboxBytes: 100, resultReservationBytes: 10 } },
       scripts: {},
     });
+    await occupyPermits(h);
     const { agent } = await h.tree.root.spawn("w", "x".repeat(60));
     await expect(agent.tell("y".repeat(41))).rejects.toMatchObject({
       code: "MAILBOX_FULL",

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { fail, followUp, gate, say, spawn, stall, together } from "../../src/providers/scripted/script.ts";
 import { harness, STORES } from "../support/harness.ts";
 import { look } from "../support/look.ts";
+import { occupyPermits, ONE_PERMIT } from "../support/permits.ts";
 
 const refused = fail({ code: "PROVIDER_REFUSED", message: "content policy", status: 400 });
 
@@ -255,9 +256,10 @@ describe.each(STORES)("refused and ended requests on %s", (store) => {
   test("MBX-16 a work that ends undelivered takes its request to the dead letters, and its mail starts no run", async () => {
     await using h = await harness({
       store,
-      tree: { limits: { running: 0 } },
+      runtime: ONE_PERMIT,
       scripts: { "*": [say("never")] },
     });
+    await occupyPermits(h);
     const w = await h.tree.root.spawn("w", "go");
     const [request] = await look(h).mail("/root/w");
     await w.agent.interrupt();

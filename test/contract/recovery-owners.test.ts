@@ -130,7 +130,10 @@ describe.each(STORES)("one owner on %s", (store) => {
     await expect(command(h, "interrupt", { target: "/root/nobody" })).rejects.toMatchObject({
       code: "AGENT_NOT_FOUND",
     });
-    await expect(command(h, "interrupt", { where: "x" })).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+    await expect(command(h, "interrupt", { where: "x" })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      details: { verb: "interrupt", accepted: ["target", "cascade", "pending", "run"] },
+    });
     const closed = await command(h, "close", { target: "/root/worker" });
     expect(closed.value.answer).toEqual({ closed: ["/root/worker"] });
     expect((await (await h.tree.agent("worker")).status()).kind).toBe("closed");

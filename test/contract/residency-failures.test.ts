@@ -70,7 +70,9 @@ describe.each(STORES)("loads that fail on %s", (store) => {
     // Queue-only mail stays, and the agent stays addressable.
     expect((await look.mail("/root/w")).at(-1)).toMatchObject({ state: "accepted", trigger: false });
     expect(await look.status("/root/w")).toBe("idle");
-    expect((await (await h.tree.agent("w")).why()).reasons.join("\n")).toContain("agent.load_failed");
+    expect((await (await h.tree.agent("w")).why()).reasons.join("\n")).toContain(
+      "it could not be loaded (failure 3)",
+    );
   });
 
   test("RES-8 one that comes back in time is no failure, and the count begins anew", async () => {

@@ -16,6 +16,7 @@ import { scripted } from "../../src/providers/scripted/provider.ts";
 import { turn, VIRTUAL_START } from "../../src/testing/virtual-clock.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
 import { detailsOf, look, textAt, type ToolOutput } from "../support/look.ts";
+import { occupyPermits, ONE_PERMIT } from "../support/permits.ts";
 
 const errorOf = (one: ToolOutput): string => textAt(one, "error");
 
@@ -31,7 +32,7 @@ function nextCommit(h: Harness, fault: Fault, skip = 0): void {
 
 describe.each(STORES)("spawning on %s", (store) => {
   test("SPN-1 names: which are taken, and a reason of its own for each kind that is not", async () => {
-    const good = ["9_9", "a".repeat(300), "morpheus"];
+    const good = ["9_9", "a".repeat(128), "morpheus"];
     const bad = ["", "BadName", "bad-name", "a/b", "root", ".", ".."];
     await using h = await harness({
       store,
@@ -208,8 +209,40 @@ describe.each(STORES)("spawning on %s", (store) => {
     await expect((await slow).work.outcome()).resolves.toMatchObject({ ending: "completed" });
   });
 
-  test("SPN-2 a spawn is stored as queued where nothing may run", async () => {
-    await using h = await harness({ store, runtime: { limits: { running: 0 } }, scripts: {} });
+  test("SPN-1 SPN-7 what a spawn or a follow-up names is bounded in bytes, and nothing is made of more", async () => {
+    await using h = await harness({ store, scripts: { "*": [say("ok")] } });
+    const { agent, work } = await h.tree.root.spawn("w", "go", { model: "m".repeat(256) });
+    await work.outcome();
+    await h.tree.idle();
+    const before = await look(h).snapshot();
+    const long = {
+      task_name: () => h.tree.root.spawn("a".repeat(129), "go"),
+      model: () => h.tree.root.spawn("b", "go", { model: "é".repeat(129) }),
+      reasoning_effort: () => h.tree.root.spawn("b", "go", { effort: "e".repeat(65) }),
+    };
+    for (const [argument, ask] of Object.entries(long))
+      await expect(ask()).rejects.toMatchObject({
+        code: "INVALID_ARGUMENT",
+        message: expect.stringContaining("at most"),
+        details: { argument },
+      });
+    for (const asked of [{ model: "m".repeat(257) }, { effort: "e".repeat(65) }])
+      await expect(agent.send("go", asked)).rejects.toMatchObject({
+        code: "INVALID_ARGUMENT",
+        details: { limit: expect.any(Number) },
+      });
+    // A role that is asked for is one of those that exist; the refusal does not repeat the whole.
+    const nobody = h.tree.root.spawn("b", "go", { role: "r".repeat(100_000) });
+    await expect(nobody).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      details: { argument: "agent_type", value: `${"r".repeat(120)}…` },
+    });
+    expect(await look(h).snapshot()).toEqual(before);
+  });
+
+  test("SPN-2 a spawn is stored as queued where nothing can run yet", async () => {
+    await using h = await harness({ store, runtime: ONE_PERMIT, scripts: {} });
+    await occupyPermits(h);
     const { agent, work } = await h.tree.root.spawn("w", "go");
     expect(await work.record()).toMatchObject({ state: "queued" });
     expect(await agent.status()).toEqual({ kind: "queued", position: 1 });
@@ -251,9 +284,10 @@ describe.each(STORES)("spawning on %s", (store) => {
   test("SPN-2 a spawn that fails leaves nothing behind", async () => {
     await using h = await harness({
       store,
-      runtime: { limits: { directChildren: 2, mailboxMessages: 1, running: 0 } },
+      runtime: { limits: { ...ONE_PERMIT.limits, directChildren: 2, mailboxMessages: 1 } },
       scripts: { "*": [say("ok")] },
     });
+    await occupyPermits(h);
     const { agent } = await h.tree.root.spawn("dup", "go");
     const before = await look(h).snapshot();
     const spawns = [

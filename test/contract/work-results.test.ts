@@ -18,6 +18,7 @@ import type { JsonObject } from "../../src/protocol/json.ts";
 import { hostTools } from "../../src/tools/host-tools.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
 import { look } from "../support/look.ts";
+import { occupyPermits, ONE_PERMIT } from "../support/permits.ts";
 
 /** Exactly one transfer and one mail for each ended work that an agent asked for, none for a user's; one event for all. */
 async function expectOneResultEach(h: Harness): Promise<void> {
@@ -353,9 +354,10 @@ describe.each(STORES)("results of works on %s", (store) => {
   test("WRK-7 a work of which no run began says that too", async () => {
     await using h = await harness({
       store,
-      tree: { limits: { running: 0 } },
+      runtime: ONE_PERMIT,
       scripts: { "/root": [spawn("w", "go", { wake: "never", detached: true }), say("started")] },
     });
+    await occupyPermits(h);
     await h.ask("go");
     await (await h.tree.agent("/root/w")).interrupt();
     const [result] = (await look(h).mail("/root")).filter(({ kind }) => kind === "final_answer");

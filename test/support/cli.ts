@@ -35,8 +35,9 @@ export class Running {
     this.child = spawn(NODE, [BIN, ...args], { cwd: options.cwd ?? root, env, stdio: "pipe" });
     let stdout = "";
     let stderr = "";
-    this.child.stdout!.on("data", (text: Buffer) => (stdout += text.toString()));
-    this.child.stderr!.on("data", (text: Buffer) => (stderr += text.toString()));
+    // A character may come in two pieces.
+    this.child.stdout!.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+    this.child.stderr!.setEncoding("utf8").on("data", (text: string) => (stderr += text));
     createInterface({ input: this.child.stdout! }).on("line", (line) => {
       this.lines.push(line);
       for (const look of this.#waiting) look();

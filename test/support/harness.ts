@@ -12,12 +12,12 @@ import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { seededRandom } from "../../src/platform/ids.ts";
 import { scripted, type ScriptedProvider } from "../../src/providers/scripted/provider.ts";
 import { createMemoryStore, type MemoryStore } from "../../src/store/memory.ts";
-import type { Store } from "../../src/store/port.ts";
+import type { MendableTable, Store } from "../../src/store/port.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { createFaultyStore, type FaultPlan, type FaultyStore } from "../../src/testing/faulty-store.ts";
 import { virtualClock } from "../../src/testing/virtual-clock.ts";
 import type { MailId, ThreadId } from "../../src/protocol/ids.ts";
-import { openRaw } from "./stores.ts";
+import { damageRow, openRaw } from "./stores.ts";
 
 export const STORES = ["memory", "sqlite"] as const;
 export type StoreKind = (typeof STORES)[number];
@@ -98,8 +98,21 @@ export class Harness implements AsyncDisposable {
       (this.store as MemoryStore).damageMail(id);
       return;
     }
+    damageRow(join(this.#folder, "store.db"), "mail", id);
+  }
+
+  /** Makes another stored row unreadable (REC-1). */
+  damageRow(table: MendableTable, id: string): void {
+    if (this.#folder === null) (this.store as MemoryStore).damageRow(table, id);
+    else damageRow(join(this.#folder, "store.db"), table, id);
+  }
+
+  /** The text of a row that was set aside. Of a file only. */
+  setAside(id: string): string | undefined {
+    if (this.#folder === null) return undefined;
     using other = openRaw(join(this.#folder, "store.db"));
-    other.database.prepare("UPDATE mail SET body = substr(body, 1, 40) WHERE id = ?").run(id);
+    const row = other.database.prepare("SELECT body FROM unreadable_bodies WHERE id = ?").get(id);
+    return row?.["body"] as string | undefined;
   }
 
   /** Makes the transcript of a thread unreadable. Of a file only: a store in memory has no rows that could break. */

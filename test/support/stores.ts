@@ -18,7 +18,12 @@ export const storeNames = Object.keys(stores) as StoreName[];
 
 async function openMemorySubject(clock: SetClock): Promise<StoreSubject> {
   const store = createMemoryStore({ clock, deepFreeze: true });
-  return { store, damageMail: (id) => store.damageMail(id), cleanup: () => store.close() };
+  return {
+    store,
+    damageMail: (id) => store.damageMail(id),
+    damageRow: (table, id) => store.damageRow(table, id),
+    cleanup: () => store.close(),
+  };
 }
 
 async function openSqliteSubject(
@@ -29,13 +34,14 @@ async function openSqliteSubject(
   const path = join(folder.path, "store.db");
   const open = (): Promise<Store> => openSqliteStore({ path, clock, synchronous: "normal", ...options });
   let store = await open();
+  const damage = (table: string, id: string): void => {
+    if (options.exclusive === true) throw new Error("The file is held for one connection.");
+    damageRow(path, table, id);
+  };
   return {
     store,
-    damageMail(id) {
-      if (options.exclusive === true) throw new Error("The file is held for one connection.");
-      using other = openRaw(path);
-      other.database.prepare("UPDATE mail SET body = substr(body, 1, 40) WHERE id = ?").run(id);
-    },
+    damageMail: (id) => damage("mail", id),
+    damageRow: damage,
     async reopen() {
       await store.close();
       store = await open();
@@ -51,6 +57,15 @@ async function openSqliteSubject(
 export function makeFolder(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), "coppice-"));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Cuts off the stored text of a row, as a fault of the disk would. */
+export function damageRow(path: string, table: string, id: string): void {
+  using other = openRaw(path);
+  const damaged = other.database
+    .prepare(`UPDATE ${table} SET body = substr(body, 1, 40) WHERE id = ?`)
+    .run(id);
+  if (damaged.changes !== 1) throw new Error(`There is no row ${id} in ${table}.`);
 }
 
 /** A second connection, behind the store's back. */

@@ -157,6 +157,26 @@ describe("bad use", () => {
   });
 });
 
+test.for([["tree"], ["demo"], ["agent", "send", "/root", "hello"]])(
+  "%j with a blank --store is refused, and nothing is made",
+  async (args) => {
+    const ended = await place.start([...args, "--store", " "]).ended;
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
+    expect(ended.stderr).toMatch(/--store is blank; give the path of a store/);
+  },
+);
+
+test.skipIf(!existsSync("/proc/self"))(
+  "REC-3 a store below folders in which nothing can be made is refused, not tried for ever (needs /proc)",
+  async ({ onTestFinished }) => {
+    const running = place.start(["demo", "--dir", place.dir, "--store", "/proc/nope/deeper/store.db"]);
+    onTestFinished(() => void running.child.kill("SIGKILL"));
+    const ended = await running.ended;
+    expect(ended).toMatchObject({ code: 5 });
+    expect(ended.stderr).toContain("/proc/nope");
+  },
+);
+
 test("a cursor of another tree is refused, and the text names its tree", async () => {
   using other = new Place();
   for (let demos = 0; demos < 2; demos += 1) await other.demo("--dir", other.dir).ended;

@@ -27,7 +27,7 @@ export function addLog(program: Command, terminal: Terminal): void {
     .description("show what happened, oldest first; the newest page unless --after is given")
     .option("--after <seq>", "only events after this number", wholeNumber(0, Infinity))
     .option("--limit <n>", "events a page", wholeNumber(1, 100_000), 100)
-    .option("--all", "every event, with its data; else those that tell a reader something")
+    .option("--all", "every event, with as much of its data as fits; else those that tell a reader something")
     .option("--follow", "go on with what happens, until interrupted")
     .action(async (options: Options) => {
       await reading(options, undefined, (tree) => print(terminal, tree, options));
@@ -72,10 +72,9 @@ function printEvent(terminal: Terminal, event: RuntimeEvent, options: Options): 
   const at = new Date(event.at).toISOString().slice(11, 23);
   const start = `${fit(String(event.seq), 5, "right")} ${terminal.paint("dim", at)} `;
   if (options.all === true) {
-    const data = clean(JSON.stringify(event.data));
-    terminal.line(
-      `${start}${fit(event.path ?? "tree", NAME_COLUMNS)} ${event.type} ${terminal.paint("dim", data)}`,
-    );
+    const room = Math.max(20, terminal.columns - 21 - NAME_COLUMNS - event.type.length);
+    const data = terminal.paint("dim", clip(clean(JSON.stringify(event.data)), room));
+    terminal.line(`${start}${fit(event.path ?? "tree", NAME_COLUMNS)} ${event.type} ${data}`);
     return;
   }
   const line = eventLine(event);

@@ -7,7 +7,7 @@ import type { OwedWork, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Page, Store, StoreView } from "../../store/port.ts";
 import { badUse } from "../failure.ts";
 import { opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
-import { clean, clip, fit, type Style, type Terminal } from "../terminal.ts";
+import { clean, clip, fit, type Style, type Terminal, widthOf, wrap } from "../terminal.ts";
 import { reading, type Told, type TreeOptions, wholeNumber, withTree } from "./options.ts";
 import { lookAtThreads } from "./threading.ts";
 
@@ -114,12 +114,14 @@ function workLines(terminal: Terminal, work: WorkRecord): string[] {
   const from = requesterOf(work);
   const state = terminal.paint(styleOf(work), workState(work));
   const detached = work.detached ? ", detached" : "";
+  const way = `${shortName(from)} → ${shortName(work.executorPath)}`;
+  const wayColumns = Math.max(12, terminal.columns - ID_COLUMNS - 3 - widthOf(`${state}${detached}`));
   const asked = opening(work.objective);
   const answer =
     work.outcome === null ? "" : opening(work.outcome.text || (work.outcome.error?.message ?? ""));
   const room = terminal.columns - 4;
   return [
-    `${fit(work.id, ID_COLUMNS)} ${shortName(from)} → ${shortName(work.executorPath)}  ${state}${detached}`,
+    `${fit(work.id, ID_COLUMNS)} ${clip(way, wayColumns)}  ${state}${detached}`,
     `    ${clip(asked, room)}`,
     ...(answer === "" ? [] : [terminal.paint("dim", `  → ${clip(answer, room)}`)]),
   ];
@@ -195,9 +197,11 @@ function transferLine(
 ): string {
   const name = (thread: string): string => names.get(thread) ?? thread;
   const way = `${name(transfer.sourceThreadId)} → ${name(transfer.targetThreadId)}`;
-  const note = transfer.note === "" ? "" : ` (${opening(transfer.note)})`;
+  const start = `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${fit(way, 20)}`;
+  const room = terminal.columns - widthOf(start) - transfer.status.length - 2;
+  const note = transfer.note === "" ? "" : ` ${clip(`(${opening(transfer.note)})`, room)}`;
   const state = terminal.paint(transfer.status === "failed" ? "red" : "dim", transfer.status);
-  return `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${fit(way, 22)} ${state}${note}`;
+  return `${start} ${state}${note}`;
 }
 
 function printDebts(
@@ -209,9 +213,8 @@ function printDebts(
   terminal.line(terminal.paint("bold", works.length === 0 ? `${title}: nothing` : `${title}:`));
   for (const one of works) {
     const { work } = one;
-    terminal.line(
-      `  ${fit(work.id, ID_COLUMNS)} ${whom(one)}, ${workState(work)} (the agent: ${statusWord(one.status)})`,
-    );
+    const line = `${work.id} ${whom(one)}, ${workState(work)} (the agent: ${statusWord(one.status)})`;
+    for (const part of wrap(`  ${line}`, terminal.columns, "    ")) terminal.line(part);
     terminal.line(terminal.paint("dim", `    ${clip(opening(work.objective), terminal.columns - 4)}`));
   }
 }

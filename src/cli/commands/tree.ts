@@ -95,9 +95,10 @@ async function watch(terminal: Terminal, tree: TreeReader, options: Options): Pr
   try {
     while (!terminal.signal.aborted) {
       if (block === null) {
-        const shown = JSON.stringify(asJson(tree, await look(tree, options)));
-        if (shown !== seen) terminal.line(shown);
-        seen = shown;
+        const shown = asJson(tree, await look(tree, options));
+        const now = JSON.stringify(shown);
+        if (now !== seen) terminal.json(shown);
+        seen = now;
       } else {
         const now = String(await tree.lastEvent());
         if (now !== seen) block.changed();

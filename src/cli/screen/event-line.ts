@@ -68,6 +68,8 @@ export function eventLine(event: RuntimeEvent): EventLine | null {
       return data["isError"] === true ? line(`is refused by ${text(data, "tool")}`, "yellow") : null;
     case "request.opened":
       return line(`asks: ${text(data, "kind")}`, "yellow");
+    case "record.set_aside":
+      return line(`has lost a stored record: ${text(data, "id")} cannot be read`, "red");
     case "budget.spent":
       return line(`has spent its ${text(data, "budget")}`, "red");
     case "command.applied":

@@ -79,7 +79,7 @@ export function workState(work: WorkRecord): string {
 }
 
 export function requesterOf(work: WorkRecord): string {
-  return work.requester.kind === "user" ? work.requester.name : work.requester.path;
+  return work.requester.kind === "user" ? clean(work.requester.name) : work.requester.path;
 }
 
 /** The beginning of a text, on one line. */

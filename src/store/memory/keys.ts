@@ -2,6 +2,8 @@
 export interface Row<R> {
   readonly place: number;
   readonly record: R;
+  /** Of a damaged row, whose record cannot be read: what it was. */
+  readonly was?: Row<R>;
 }
 
 /** Keys under which a record is found; null for none. */

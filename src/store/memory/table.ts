@@ -45,9 +45,13 @@ export class Table<R extends object> {
   put(given: R): R | undefined {
     const record = this.#freeze(given);
     const id = this.#idOf(record);
-    const before = this.#rows.get(id);
+    const found = this.#rows.get(id);
+    const before = found?.was ?? found;
     const after = { place: before?.place ?? (this.#places += 1), record };
-    this.#journal.record(() => this.#replace(id, after, before));
+    this.#journal.record(() => {
+      this.#replace(id, after, before);
+      if (found !== undefined) this.#rows.set(id, found);
+    });
     this.#replace(id, before, after);
     return before?.record;
   }
@@ -57,6 +61,24 @@ export class Table<R extends object> {
     if (before === undefined) return;
     this.#journal.record(() => this.#replace(id, undefined, before));
     this.#replace(id, before, undefined);
+  }
+
+  /** Makes a row unreadable, as a broken one of a file would be, until its record is put again. */
+  damage(id: string, error: () => Error): void {
+    const was = this.#rows.get(id);
+    if (was === undefined || was.was !== undefined) return;
+    this.#rows.set(id, {
+      place: was.place,
+      was,
+      get record(): R {
+        throw error();
+      },
+    });
+  }
+
+  /** What a damaged row was; undefined for one that can be read. */
+  damaged(id: string): R | undefined {
+    return this.#rows.get(id)?.was?.record;
   }
 
   #replace(id: string, from: Row<R> | undefined, to: Row<R> | undefined): void {

@@ -6,7 +6,13 @@ import { Deadlines } from "./deadlines.ts";
 import type { Journal } from "./journal.ts";
 import { type Freeze, Table } from "./table.ts";
 
-export function waitRows(journal: Journal, freeze: Freeze): WaitRows {
+export interface MemoryWaits {
+  readonly rows: WaitRows;
+  readonly waits: Table<WaitRecord>;
+  readonly requests: Table<RuntimeRequestRecord>;
+}
+
+export function waitRows(journal: Journal, freeze: Freeze): MemoryWaits {
   const waits = new Table<WaitRecord>(journal, freeze, ({ id }) => id);
   const whileOpen = <K>(wait: WaitRecord, key: K): K | null => (wait.end === null ? key : null);
   const openOf = waits.index((wait) => whileOpen(wait, wait.threadId));
@@ -18,7 +24,7 @@ export function waitRows(journal: Journal, freeze: Freeze): WaitRows {
   const openRequests = requests.index(({ status, threadId }) => (status === "pending" ? threadId : null));
 
   const isOpen = (id: string, at: number): boolean => {
-    const wait = waits.get(id);
+    const wait = waits.damaged(id) ?? waits.get(id);
     return wait !== undefined && wait.end === null && wait.deadlineAt === at;
   };
 
@@ -28,7 +34,7 @@ export function waitRows(journal: Journal, freeze: Freeze): WaitRows {
     heap.add(wait.deadlineAt, wait.id);
   }
 
-  return {
+  const rows: WaitRows = {
     wait: (id) => waits.get(id),
     openWaitsOf: (id) => openOf.get(id),
     waitsOfRun: (id) => byRun.get(id),
@@ -49,4 +55,5 @@ export function waitRows(journal: Journal, freeze: Freeze): WaitRows {
     },
     putRequest: (record) => void requests.put(record),
   };
+  return { rows, waits, requests };
 }

@@ -8,6 +8,7 @@ import { type Freeze, Table } from "./table.ts";
 
 export interface MemoryWork {
   readonly rows: WorkRows;
+  readonly runs: Table<RunRecord>;
   /** Trees with a run that is not settled. */
   readonly runningTrees: () => Iterable<string>;
 }
@@ -40,6 +41,7 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
       putWork: (record) => void works.put(record),
       putRun: (record) => void runs.put(record),
     },
+    runs,
     runningTrees: () => openRuns.keys(),
   };
 }

@@ -73,12 +73,3 @@ function adviceFor(code: number): string {
   if (code === PERM) return "Check who owns the file and its folder.";
   return "Check that the folder exists, the disk, and the rights of the file.";
 }
-
-export function corruptRow(path: string, table: string, id: string, cause?: unknown): RejectedError {
-  return new RejectedError(
-    "STORE_CORRUPT",
-    `The row ${id} of table ${table} in ${path} cannot be read; restore the file from a copy.`,
-    { path, table, id },
-    cause,
-  );
-}

@@ -2,7 +2,7 @@
 import type { ThreadId } from "../../protocol/ids.ts";
 import type { Page, PageRequest } from "../port.ts";
 import type { Connection, Row, Statement } from "./connection.ts";
-import { corruptRow } from "./errors.ts";
+import { corruptRow } from "../corrupt-row.ts";
 import { parseRecord } from "./table.ts";
 import type { Threads } from "./threads.ts";
 

@@ -5,7 +5,7 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { Page, PageRequest } from "../port.ts";
 import type { Connection, Row, Statement } from "./connection.ts";
-import { corruptRow } from "./errors.ts";
+import { corruptRow } from "../corrupt-row.ts";
 import { RecordCache } from "./record-cache.ts";
 
 export interface TableShape<R> {
@@ -16,6 +16,8 @@ export interface TableShape<R> {
   /** Columns that are written with the first insert only. */
   readonly fixed?: Readonly<Record<string, (record: R) => SQLInputValue>>;
   readonly moving?: Readonly<Record<string, (record: R) => SQLInputValue>>;
+  /** Looks at enough of what was read that nobody who uses it can fail. */
+  readonly isWhole?: (record: Partial<R>) => boolean;
 }
 
 export class Table<R extends object> {
@@ -23,6 +25,7 @@ export class Table<R extends object> {
   readonly #name: string;
   readonly #idOf: (record: R) => string;
   readonly #key: TableShape<R>["key"];
+  readonly #isWhole: NonNullable<TableShape<R>["isWhole"]>;
   readonly #values: readonly ((record: R) => SQLInputValue)[];
   readonly #cache: RecordCache<R>;
   readonly #get: Statement;
@@ -43,6 +46,7 @@ export class Table<R extends object> {
     this.#name = name;
     this.#idOf = idOf;
     this.#key = shape.key;
+    this.#isWhole = shape.isWhole ?? (() => true);
     this.#values = [...Object.values(fixed), ...Object.values(moving)];
     this.#cache = connection.join(new RecordCache<R>());
     this.#get = connection.statement(`SELECT id, body FROM ${name} WHERE ${key} = ?`);
@@ -113,7 +117,8 @@ export class Table<R extends object> {
     const cached = this.#cache.get(id);
     if (cached !== undefined) return cached;
     const record = parseRecord<R>(this.#connection, this.#name, id, row[1] as string);
-    if (this.#idOf(record) !== id) throw corruptRow(this.#connection.path, this.#name, id);
+    if (this.#idOf(record) !== id || !this.#isWhole(record))
+      throw corruptRow(this.#connection.path, this.#name, id);
     this.#cache.set(id, Object.freeze(record));
     return record;
   }

@@ -15,12 +15,24 @@ export function waitRows(connection: Connection, threads: Threads): WaitRows {
       run_id: ({ runId }) => runId,
     },
     moving: { open: ({ end }) => (end === null ? 1 : 0), deadline: ({ deadlineAt }) => deadlineAt },
+    isWhole: (wait) =>
+      typeof wait.threadId === "string" &&
+      typeof wait.runId === "string" &&
+      typeof wait.callId === "string" &&
+      typeof wait.step === "number" &&
+      Array.isArray(wait.works) &&
+      Array.isArray(wait.agents),
   });
   const requests = new Table<RuntimeRequestRecord>(connection, {
     name: "requests",
     idOf: ({ id }) => id,
     fixed: { thread: ({ threadId }) => threads.number(threadId) },
     moving: { open: ({ status }) => (status === "pending" ? 1 : 0) },
+    isWhole: (request) =>
+      typeof request.threadId === "string" &&
+      typeof request.runId === "string" &&
+      typeof request.callId === "string" &&
+      typeof request.status === "string",
   });
   const openOf = waits.list("WHERE thread = ? AND open = 1 ORDER BY rowid");
   const ofRun = waits.list("WHERE run_id = ? ORDER BY rowid");

@@ -26,6 +26,14 @@ export function workRows(connection: Connection, threads: Threads): WorkRows {
       ordinal: ({ ordinal }) => ordinal,
     },
     moving: { open: (run) => (isSettled(run) ? 0 : 1) },
+    isWhole: (run) =>
+      typeof run.threadId === "string" &&
+      typeof run.status === "string" &&
+      typeof run.steps === "number" &&
+      typeof run.firstItem === "number" &&
+      Array.isArray(run.causes) &&
+      Array.isArray(run.serves) &&
+      typeof run.usage?.inputTokens === "number",
   });
   const ofTree = works.pages("tree = ?", "oldest first");
   const openOf = works.list("WHERE executor = ? AND open = 1 ORDER BY rowid");

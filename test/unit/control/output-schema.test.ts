@@ -47,9 +47,21 @@ test("WRK-8 a schema that never gets anywhere, and answers deeper than any code 
     );
 });
 
+test("WRK-8 a fault is told in the words of every other refusal", () => {
+  const schema = {
+    type: "object",
+    properties: { n: { type: "number" } },
+    required: ["n"],
+    additionalProperties: false,
+  };
+  expect(faultOf(schema, '{"n":"x","m":1}')).toBe(
+    "n: Invalid input: expected number, received string; unknown field `m`",
+  );
+});
+
 test("WRK-8 the text of a fault is bounded, whatever the answer holds", () => {
-  const many = faultOf({ type: "array", items: { type: "string" } }, JSON.stringify(Array(50_000).fill(1)));
-  expect(many).toContain("; and 49992 more");
+  const many = faultOf({ type: "array", items: { type: "string" } }, JSON.stringify(Array(5_000).fill(1)));
+  expect(many).toContain("; and 4992 more");
   expect(many.length).toBeLessThan(4096);
   const long = JSON.stringify({ ["k".repeat(1_000_000)]: 1 });
   expect(faultOf({ type: "object", properties: {}, additionalProperties: false }, long).length).toBeLessThan(

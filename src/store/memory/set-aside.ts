@@ -1,0 +1,41 @@
+/** Rows that cannot be read, in memory: tests damage them, and what stands in for one replaces it (REC-1). */
+import type { RunRecord } from "../../protocol/run.ts";
+import { isSettled } from "../../protocol/run.ts";
+import type { RuntimeRequestRecord, WaitRecord } from "../../protocol/wait.ts";
+import type { BackendTx } from "../backend.ts";
+import { corruptRow } from "../corrupt-row.ts";
+import type { BrokenRow, MendableTable } from "../port.ts";
+import type { Table } from "./table.ts";
+
+export interface Mendable {
+  readonly runs: Table<RunRecord>;
+  readonly waits: Table<WaitRecord>;
+  readonly requests: Table<RuntimeRequestRecord>;
+}
+
+export interface SetAside {
+  readonly rows: Pick<BackendTx, "setAside">;
+  readonly damage: (table: MendableTable, id: string) => void;
+}
+
+export function setAsideRows({ runs, waits, requests }: Mendable): SetAside {
+  const tables = { runs, waits, requests };
+  const known: Record<MendableTable, (id: string) => BrokenRow | undefined> = {
+    runs(id) {
+      const run = runs.damaged(id);
+      return run && { threadId: run.threadId, runId: null, open: !isSettled(run) };
+    },
+    waits(id) {
+      const wait = waits.damaged(id);
+      return wait && { threadId: wait.threadId, runId: wait.runId, open: wait.end === null };
+    },
+    requests(id) {
+      const request = requests.damaged(id);
+      return request && { threadId: request.threadId, runId: null, open: request.status === "pending" };
+    },
+  };
+  return {
+    rows: { setAside: (table, id) => known[table](id) },
+    damage: (table, id) => tables[table].damage(id, () => corruptRow("memory", table, id)),
+  };
+}

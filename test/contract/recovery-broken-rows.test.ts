@@ -1,0 +1,242 @@
+/** Rows of runs, waits and questions that cannot be read (REC-1): each costs a run at most, and never the tree. */
+import { describe, expect, test } from "vitest";
+import type { Logger } from "../../src/platform/logger.ts";
+import { ask, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
+import { invariants } from "../../src/testing/invariants.ts";
+import { waitUntil } from "../../src/testing/wait-until.ts";
+import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
+import { look } from "../support/look.ts";
+
+/** A root that waits for `a`, which is under way, and for `b`, which asks. */
+function tree(options: HarnessOptions): HarnessOptions {
+  return {
+    scripts: {
+      "/root": [
+        together(spawn("a", "first"), spawn("b", "second")),
+        wait({ targets: ["a", "b"] }),
+        repeat(say((context) => `heard: ${context.lastToolText ?? ""}`)),
+      ],
+      "/root/a": [together(gate("a"), say("a is done")), repeat(say("a again"))],
+      "/root/b": [ask("how far?"), repeat(say((context) => `told ${context.lastToolText ?? ""}`))],
+    },
+    ...options,
+  };
+}
+
+async function underWay(h: Harness) {
+  const work = await h.tree.root.send("go");
+  await h.provider.gates.arrived("a");
+  await waitUntil("all wait", async () => {
+    const [root, b] = [await h.tree.root.status(), await (await h.tree.agent("b")).status()];
+    return root.kind === "waiting" && b.kind === "awaiting_approval";
+  });
+  return work;
+}
+
+/** What a broken row must not disturb: every promise, and permits that come back. */
+async function sound(h: Harness): Promise<void> {
+  await h.tree.idle();
+  expect(await h.store.read((view) => invariants(h.tree.id).check(view))).toEqual([]);
+  expect(await h.tree.counts()).toMatchObject({ running: 0, queued: 0 });
+  expect(h.tree.control.tree.permits.inUse).toBe(0);
+}
+
+async function setAside(h: Harness) {
+  return (await look(h).events("record.set_aside")).map(({ path, data }) => ({ path, ...data }));
+}
+
+describe.each(STORES)("a row that cannot be read on %s", (store) => {
+  test("REC-1 MBX-10 of an open run: it is lost with its works, and the rest of the tree goes on", async () => {
+    await using h = await harness(
+      tree({
+        store,
+        scripts: {
+          "/root": [spawn("a", "first"), wait({ targets: ["a"] }), repeat(say("heard"))],
+          "/root/a": [together(gate("a"), say("from a"))],
+        },
+      }),
+    );
+    const work = await h.tree.root.send("go");
+    await h.provider.gates.arrived("a");
+    await h.clock.settle();
+    const [run] = await look(h).runs("/root/a");
+    h.damageRow("runs", run!.id);
+    const warnings: object[] = [];
+    await h.crash({ logger: logger(warnings) });
+    expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed", text: "heard" });
+    expect((await look(h).work("/root/a")).outcome).toMatchObject({
+      ending: "runtime_lost",
+      error: { code: "STORE_CORRUPT" },
+    });
+    expect(await look(h).runs("/root/a")).toMatchObject([
+      { id: run!.id, ordinal: 1, status: "interrupted", reason: "runtime_lost" },
+    ]);
+    expect(await setAside(h)).toEqual([{ path: "/root/a", table: "runs", id: run!.id, open: true }]);
+    expect(warnings).toContainEqual(expect.objectContaining({ table: "runs", id: run!.id }));
+    if (store === "sqlite") expect(h.setAside(run!.id)).toBe(JSON.stringify(run).slice(0, 40));
+    h.provider.gates.open("a");
+    const again = await (await h.tree.agent("a")).send("again");
+    expect(await again.outcome()).toMatchObject({ ending: "completed", text: "from a" });
+    await sound(h);
+    // A second opening finds nothing left to do.
+    await h.crash();
+    expect(await setAside(h)).toHaveLength(1);
+  });
+
+  test("REC-1 of an open run of an agent that retries: its works are served by another run", async () => {
+    await using h = await harness({
+      store,
+      tree: { onLostRun: "retry" },
+      scripts: { "/root": [together(say("half"), gate("cut"), say("whole"))] },
+    });
+    const work = await h.tree.root.send("go");
+    await h.provider.gates.arrived("cut");
+    const [run] = await look(h).runs("/root");
+    h.damageRow("runs", run!.id);
+    await h.crash();
+    h.provider.gates.open("cut");
+    expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed" });
+    expect((await look(h).runs("/root")).map(({ status }) => status)).toEqual(["interrupted", "completed"]);
+    await sound(h);
+  });
+
+  test("REC-1 of a run that was never accepted: its mail starts another", async () => {
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root": [together(gate("early", { beforeAcceptance: true }), say("done")), repeat(say("done"))],
+      },
+    });
+    const work = await h.tree.root.send("go");
+    await h.provider.gates.arrived("early");
+    const [run] = await look(h).runs("/root");
+    h.damageRow("runs", run!.id);
+    await h.crash();
+    h.provider.gates.openAll();
+    expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed" });
+    expect((await look(h).runs("/root")).map(({ reason }) => reason)).toEqual(["not_accepted", "completed"]);
+    await sound(h);
+  });
+
+  test("REC-1 of a run with its wait and its question: whatever is broken at once, the tree opens", async () => {
+    await using h = await harness(tree({ store }));
+    const work = await underWay(h);
+    const b = await h.tree.agent("b");
+    const rows = await h.store.read((view) => ({
+      runs: view.openRuns(h.tree.id),
+      waits: view.openWaitsOf(h.tree.id),
+      requests: view.openRequestsOf(b.threadId),
+    }));
+    for (const { id } of rows.runs) h.damageRow("runs", id);
+    for (const { id } of rows.waits) h.damageRow("waits", id);
+    for (const { id } of rows.requests) h.damageRow("requests", id);
+    await h.crash();
+    expect(await setAside(h)).toHaveLength(5);
+    expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "runtime_lost" });
+    const endings = (await look(h).works()).map(({ outcome }) => outcome?.ending);
+    expect(endings).toEqual(["runtime_lost", "runtime_lost", "runtime_lost"]);
+    await sound(h);
+    expect(await h.tree.requests()).toEqual([]);
+  });
+
+  test("REC-1 of a wait: the run goes on, and is told why", async () => {
+    await using h = await harness(tree({ store }));
+    const work = await underWay(h);
+    const [open] = await h.store.read((view) => view.openWaitsOf(h.tree.id));
+    h.damageRow("waits", open!.id);
+    await h.crash();
+    await waitUntil("the root goes on", async () => (await look(h).runs("/root"))[0]?.status === "completed");
+    const [waited] = await look(h).outputs("/root", "wait_agent");
+    expect(waited).toMatchObject({ output: { message: expect.stringContaining("cannot be read") } });
+    const b = await h.tree.agent("b");
+    const [question] = await h.store.read((view) => view.openRequestsOf(b.threadId));
+    await h.tree.answer(question!.id, "ten");
+    expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed" });
+    await sound(h);
+  });
+
+  test("REC-1 of a question: it is cancelled, and its run goes on and is told why", async () => {
+    await using h = await harness(tree({ store }));
+    await underWay(h);
+    const b = await h.tree.agent("b");
+    const [question] = await h.store.read((view) => view.openRequestsOf(b.threadId));
+    h.damageRow("requests", question!.id);
+    await h.crash();
+    await waitUntil("b has answered", async () => (await look(h).work("/root/b")).state === "ended");
+    expect((await look(h).work("/root/b")).outcome).toMatchObject({
+      ending: "completed",
+      text: expect.stringContaining("the stored question cannot be read"),
+    });
+    expect(await h.tree.requests()).toEqual([]);
+    expect((await look(h).events("request.closed")).map(({ data }) => data)).toEqual([
+      { requestId: question!.id, status: "cancelled" },
+    ]);
+    await expect(h.tree.answer(question!.id, "ten")).rejects.toMatchObject({ code: "REQUEST_NOT_RESUMABLE" });
+    await sound(h);
+  });
+
+  test("REC-1 while the tree is open: who needs the row first mends it, and a run under way is stopped", async () => {
+    await using h = await harness(tree({ store }));
+    const work = await underWay(h);
+    const [[a], [b]] = [await look(h).runs("/root/a"), await look(h).runs("/root/b")];
+    h.damageRow("runs", a!.id);
+    h.damageRow("runs", b!.id);
+    h.provider.gates.open("a");
+    await (await h.tree.agent("b")).status();
+    expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed" });
+    expect((await look(h).runs("/root")).map(({ status }) => status)).toEqual(["completed"]);
+    for (const path of ["/root/a", "/root/b"])
+      expect(await look(h).work(path)).toMatchObject({ outcome: { ending: "runtime_lost" } });
+    await sound(h);
+  });
+
+  test("REC-1 BUD-4 of a settled run: the works that it served still end, and it counts what it has used", async () => {
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root": [spawn("a", "first"), say("started"), repeat(say("woken"))],
+        "/root/a": [together(gate("a"), say("seven"))],
+      },
+    });
+    const work = await h.tree.root.send("go");
+    await waitUntil("it awaits", async () => (await work.record()).state === "awaiting_children");
+    const [run] = await look(h).runs("/root");
+    h.damageRow("runs", run!.id);
+    h.provider.gates.open("a");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "woken" });
+    expect((await look(h).runs("/root"))[0]).toMatchObject({ id: run!.id, ordinal: 1, usage: run!.usage });
+    await sound(h);
+  });
+});
+
+test("REC-1 a run under way whose transcript cannot be read is lost with its works, and the rest goes on", async () => {
+  await using h = await harness({
+    store: "sqlite",
+    scripts: {
+      "/root": [spawn("a", "first"), wait({ targets: ["a"] }), repeat(say("heard"))],
+      "/root/a": [together(gate("a"), say("from a"))],
+    },
+  });
+  const work = await h.tree.root.send("go");
+  await h.provider.gates.arrived("a");
+  await waitUntil("the root waits", async () => (await h.tree.root.status()).kind === "waiting");
+  h.damageItems((await h.tree.agent("a")).threadId);
+  await h.crash();
+  expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed", text: "heard" });
+  expect((await look(h).work("/root/a")).outcome).toMatchObject({ ending: "runtime_lost" });
+  await h.tree.idle();
+  expect(await h.tree.counts()).toMatchObject({ running: 0, queued: 0 });
+  expect(h.tree.control.tree.permits.inUse).toBe(0);
+});
+
+function logger(warnings: object[]): Logger {
+  const ignore = (): void => undefined;
+  const made: Logger = {
+    debug: ignore,
+    info: ignore,
+    error: ignore,
+    warn: (fields: object) => void warnings.push(fields),
+    child: () => made,
+  };
+  return made;
+}
