@@ -33,7 +33,7 @@ export default defineConfig({
         hookTimeout: testTimeout,
         env: {
           COPPICE_SEEDS: process.env["COPPICE_SEEDS"] ?? "300",
-          COPPICE_KILLS: process.env["COPPICE_KILLS"] ?? "20",
+          COPPICE_KILLS: process.env["COPPICE_KILLS"] ?? "10",
         },
       },
     })),

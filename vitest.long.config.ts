@@ -1,10 +1,11 @@
 /**
- * The suites that are too long for `npm test`: `npm run test:simulation` and `npm run test:crash`.
+ * The suites that are too long for `npm test`: `npm run test:surfaces`, `npm run test:simulation` and `npm run test:crash`.
  * `COPPICE_SEEDS` and `COPPICE_KILLS` set how long; `COPPICE_SEED` may name the one seed to run again.
  */
 import { defineConfig } from "vitest/config";
 
-const hour = 3_600_000;
+const minute = 60_000;
+const hour = 60 * minute;
 
 export default defineConfig({
   test: {
@@ -12,13 +13,13 @@ export default defineConfig({
     reporters: ["default", "./scripts/plain-summary-reporter.ts"],
     pool: "forks",
     maxWorkers: 2,
-    projects: ["simulation-long", "crash-long"].map((name) => ({
+    projects: ["surfaces-long", "simulation-long", "crash-long"].map((name) => ({
       test: {
         name,
         include: [`test/${name}/**/*.test.ts`],
         environment: "node",
         testTimeout: 2 * hour,
-        hookTimeout: 60_000,
+        hookTimeout: 10 * minute,
         env: {
           COPPICE_SEEDS: process.env["COPPICE_SEEDS"] ?? "10000",
           COPPICE_KILLS: process.env["COPPICE_KILLS"] ?? "300",
