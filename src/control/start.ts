@@ -125,7 +125,7 @@ function refuse(tx: Transaction, id: RunId, error: CoppiceError): void {
       tx.store.putTransfer(failed);
       tellMoved(tx, agent, failed, run.id);
       // No later message is sent without what the fork was to be given: it is asked for again, as strictly.
-      askForkAgain(tx, failed);
+      askForkAgain(tx, transfer);
     }
   }
   settleRun(tx, id, {

@@ -18,7 +18,7 @@ export function forkAnew(tx: Transaction, given: TransferRecord): TransferRecord
 export function askForkAgain(tx: Transaction, given: TransferRecord): TransferRecord {
   const { treeId, sourceThreadId, targetThreadId, sourcePoint, sourceProvider, sourceOutcome, createdBy } =
     given;
-  const again = forkTransfer({
+  const fresh = forkTransfer({
     id: tx.id("xfr"),
     treeId,
     source: sourceThreadId,
@@ -32,6 +32,8 @@ export function askForkAgain(tx: Transaction, given: TransferRecord): TransferRe
     carries: true,
     createdBy,
   });
+  // A fork that may have been made is still looked for, and its siblings are still told of it (C5.19).
+  const again: TransferRecord = { ...fresh, intent: given.intent };
   tx.store.putTransfer(again);
   const target = tx.agent(given.targetThreadId);
   const told = { transferId: again.id, type: again.type, target: target.path, again: given.id };

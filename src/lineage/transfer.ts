@@ -180,7 +180,6 @@ export function resolvePortable(
 ): TransferRecord {
   if (record.requestedStrategy === NOTHING_CARRIED) throw illegal(record, "resolved_portable");
   return move(record, "resolved_portable", at, {
-    intent: null,
     resolution: { strategy: handoff.kind, contextHandoffId: handoff.id },
   });
 }
@@ -189,7 +188,6 @@ export function resolvePortable(
 export function resolveNative(record: TransferRecord, ref: NativeRef, at: number): TransferRecord {
   if (record.requestedStrategy === NOTHING_CARRIED) throw illegal(record, "resolved_native");
   return move(record, "resolved_native", at, {
-    intent: null,
     resolution: { strategy: "native_fork", providerThreadRef: ref },
   });
 }
@@ -240,7 +238,7 @@ export function fail(record: TransferRecord, error: string, at: number): Transfe
 }
 
 export function supersede(record: TransferRecord, at: number, by: TransferId | null = null): TransferRecord {
-  return move(record, "superseded", at, { supersededBy: by, intent: null });
+  return move(record, "superseded", at, { supersededBy: by });
 }
 
 function move(
@@ -248,11 +246,12 @@ function move(
   to: TransferStatus,
   at: number,
   changes: Partial<
-    Pick<TransferRecord, "resolution" | "consumedAt" | "targetRunId" | "error" | "intent" | "supersededBy">
+    Pick<TransferRecord, "resolution" | "consumedAt" | "targetRunId" | "error" | "supersededBy">
   >,
 ): TransferRecord {
   if (MOVES[record.status]?.includes(to) !== true) throw illegal(record, to);
-  return { ...record, ...changes, status: to, updatedAt: at };
+  // Whoever has moved on asks for no fork any more.
+  return { ...record, ...changes, intent: null, status: to, updatedAt: at };
 }
 
 /** The head of a thread or of one of its runs, whole. */

@@ -5,6 +5,7 @@ import { deliverHandoff, readyHandoff, supersedeHandoff } from "../../../src/lin
 import {
   consume,
   fail,
+  intendNative,
   resolvePortable,
   resultTransfer,
   spawnTransfer,
@@ -45,6 +46,13 @@ describe("a transfer", () => {
       createdBy: "agent",
     });
     expect(result).toMatchObject({ type: "subagent_result", note: "interrupted", createdBy: "system" });
+  });
+
+  test("C5.19 that has moved on asks for no fork any more", () => {
+    const asked = intendNative(spawn(true), "int_1", 15);
+    expect(asked).toMatchObject({ status: "pending", intent: { id: "int_1", at: 15 } });
+    const moved = [fail(asked, "refused", 20), supersede(asked, 20), resolvePortable(asked, handoff, 20)];
+    expect(moved.map(({ intent }) => intent)).toEqual([null, null, null]);
   });
 
   test("that carries context is resolved, then consumed by a run", () => {
