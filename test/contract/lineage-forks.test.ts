@@ -217,6 +217,23 @@ describe.each(STORES)("a fork on %s", (store) => {
     });
   });
 
+  test("C5.19 C5.13 a strict fork whose answer was lost is refused where it cannot be any more, and still looked for", async () => {
+    const native = headFork(SCRIPTS);
+    const h = await opened(store, native);
+    await talk(h, "one");
+    native.fault("forkThread", crashAfter());
+    const first = await forkAndSend(h, { policy: { strategy: "native" } }, "two");
+    expect(first.outcome.error).toMatchObject({ code: "FORK_NATIVE_INDETERMINATE" });
+    // The point is not the head any more, and this agent forks nothing else.
+    await talk(h, "more");
+    const refused = await (await first.tree.root.send("two")).outcome();
+    expect(refused.error).toMatchObject({ code: "FORK_NATIVE_UNSUPPORTED" });
+    const { rows } = await h.runtime.threads.transfers(first.child, { limit: 10 });
+    const by = (status: string) => rows.find((row) => row.status === status);
+    expect(by("failed")).toMatchObject({ id: first.transfer.id, intent: null });
+    expect(by("pending")).toMatchObject({ requestedStrategy: "native", intent: first.transfer.intent });
+  });
+
   test("S2-26 X-1 C4.13 a seed whose first turn was refused is sent again, and delivered once", async () => {
     const native = noFork(SCRIPTS);
     const h = await opened(store, native);
