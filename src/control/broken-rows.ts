@@ -16,6 +16,7 @@ import { openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { EMPTY_CONTEXT } from "../lineage/snapshot.ts";
 import type { BrokenRow, MendableTable } from "../store/port.ts";
+import { allOf } from "./family.ts";
 import { loseRun, voidRun } from "./recovery.ts";
 import { textOf } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
@@ -127,7 +128,7 @@ function runStandIn(tx: Transaction, agent: AgentRecord, id: RunId, { open, thre
   tx.store.putRun(run);
   return {
     complete() {
-      const others = runsOf(tx, threadId);
+      const others = [...allOf((page) => tx.store.runsOf(threadId, page))];
       const ordinal = 1 + others.findIndex((other) => other.id === id);
       // What the agent has used and no other run of it says.
       const usage = others.reduce((rest, other) => without(rest, other.usage), agent.usage);
@@ -188,16 +189,6 @@ function revisionLeft(tx: Transaction, threadId: ThreadId, ordinal: number): num
     if (snapshot === undefined) return null;
     if (snapshot.supersedesRevisions === undefined) left += 1;
     if (left === ordinal) return revision;
-  }
-}
-
-function runsOf(tx: Transaction, threadId: ThreadId): RunRecord[] {
-  const runs: RunRecord[] = [];
-  for (let after: string | null = null; ;) {
-    const page = tx.store.runsOf(threadId, { after, limit: 100 });
-    runs.push(...page.rows);
-    if (page.next === null) return runs;
-    after = page.next;
   }
 }
 

@@ -10,6 +10,7 @@ import { sha256 } from "../platform/digest.ts";
 import type { Lease, Store } from "../store/port.ts";
 import type { TreeOptions } from "./options.ts";
 import { newAgent } from "../control/new-agent.ts";
+import { newTreeRecord } from "../control/new-tree-record.ts";
 import { requireFree } from "../threads/create.ts";
 
 export async function createTree(
@@ -26,20 +27,16 @@ export async function createTree(
   await store.commit(lease, (tx) => {
     requireFree(tx, treeId);
     const now = tx.now();
-    tx.putTree({
-      treeId,
-      title: options.title ?? null,
-      profile: defaults.profile.name,
-      limits: defaults.limits,
-      createdAt: now,
-      revision: 1,
-      agents: 0,
-      recentSpawns: [],
-      recentRuns: [],
-      exhausted: [],
-      inbox: 0,
-      wakeOnAgentMessages: options.wakeOnAgentMessages ?? null,
-    });
+    tx.putTree(
+      newTreeRecord({
+        treeId,
+        title: options.title ?? null,
+        profile: defaults.profile.name,
+        limits: defaults.limits,
+        createdAt: now,
+        wakeOnAgentMessages: options.wakeOnAgentMessages ?? null,
+      }),
+    );
     const root = newAgent({
       threadId: treeId,
       treeId,

@@ -15,6 +15,7 @@ import type { ForkDraft, ForkOrigin, ForkPolicy, ThreadFacts } from "../protocol
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
 import { conversationAt } from "../control/start-facts.ts";
 import { newAgent } from "../control/new-agent.ts";
+import { newTreeRecord } from "../control/new-tree-record.ts";
 import { type OriginOf, requireDepth } from "../lineage/chain.ts";
 import {
   type ForkAvailability,
@@ -187,20 +188,16 @@ export function writeFork(tx: StoreTx, plan: ForkPlan, request: ForkRequest, ids
   // Of what was rolled back before, a fork does not tell (C9.9).
   const now = Math.max(tx.now(), source.thread.lastRollback?.at ?? 0);
   const { threadId } = ids;
-  tx.putTree({
-    treeId: threadId,
-    title: plan.title,
-    profile: tree.profile,
-    limits: tree.limits,
-    createdAt: now,
-    revision: 1,
-    agents: 0,
-    recentSpawns: [],
-    recentRuns: [],
-    exhausted: [],
-    inbox: 0,
-    ...(ids.billedTo === undefined ? {} : { billedTo: ids.billedTo }),
-  });
+  tx.putTree(
+    newTreeRecord({
+      treeId: threadId,
+      title: plan.title,
+      profile: tree.profile,
+      limits: tree.limits,
+      createdAt: now,
+      ...(ids.billedTo === undefined ? {} : { billedTo: ids.billedTo }),
+    }),
+  );
   const agent = newAgent({
     threadId,
     treeId: threadId,

@@ -19,6 +19,7 @@ import type { CallFrom, NewThread } from "../control/between-trees.ts";
 import { lineOf } from "../control/family.ts";
 import { requireThreadLimits } from "../control/limits.ts";
 import { newAgent } from "../control/new-agent.ts";
+import { newTreeRecord } from "../control/new-tree-record.ts";
 import type { Transaction } from "../control/transaction.ts";
 import { senderName } from "../mailbox/render.ts";
 import {
@@ -66,20 +67,16 @@ function putRoot(
   message: string,
 ): ThreadId {
   const threadId = tx.id("thread");
-  tx.store.putTree({
-    treeId: threadId,
-    title,
-    profile: tx.profile.name,
-    limits: tx.tree().limits,
-    createdAt: tx.now,
-    revision: 1,
-    agents: 0,
-    recentSpawns: [],
-    recentRuns: [],
-    exhausted: [],
-    inbox: 0,
-    billedTo: payerOf(maker),
-  });
+  tx.store.putTree(
+    newTreeRecord({
+      treeId: threadId,
+      title,
+      profile: tx.profile.name,
+      limits: tx.tree().limits,
+      createdAt: tx.now,
+      billedTo: payerOf(maker),
+    }),
+  );
   const root = newAgent({
     threadId,
     treeId: threadId,
