@@ -18,6 +18,12 @@ const projects = {
   faults: 120 * second,
 };
 
+/**
+ * Projects whose files share one worker's modules: they hold no state in module scope, and most of a file's
+ * time would otherwise go into loading the same sources again.
+ */
+const shared = new Set(["unit", "contract"]);
+
 export default defineConfig({
   test: {
     passWithNoTests: true,
@@ -29,6 +35,7 @@ export default defineConfig({
         name,
         include: [`test/${name}/**/*.test.ts`],
         environment: "node",
+        isolate: !shared.has(name),
         testTimeout,
         hookTimeout: testTimeout,
         env: {
