@@ -195,6 +195,7 @@ export function writeFork(tx: StoreTx, plan: ForkPlan, request: ForkRequest, ids
       profile: tree.profile,
       limits: tree.limits,
       createdAt: now,
+      wakeOnAgentMessages: tree.wakeOnAgentMessages ?? null,
       ...(ids.billedTo === undefined ? {} : { billedTo: ids.billedTo }),
     }),
   );

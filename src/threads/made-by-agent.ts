@@ -74,6 +74,7 @@ function putRoot(
       profile: tx.profile.name,
       limits: tx.tree().limits,
       createdAt: tx.now,
+      wakeOnAgentMessages: tx.tree().wakeOnAgentMessages ?? null,
       billedTo: payerOf(maker),
     }),
   );

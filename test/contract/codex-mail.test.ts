@@ -321,6 +321,21 @@ describe.each(STORES)("mail on %s", (store) => {
     expect(await look.runs("/root")).toHaveLength(3);
   });
 
+  test("B49 the setting goes with a fork", async () => {
+    await using h = await codex(store, {
+      scripts: { "/root/worker": [gate("one"), say("one")] },
+      tree: { wakeOnAgentMessages: true },
+    });
+    h.provider.append("/root", say("first"), spawn("worker", "count"), say("asked"), say("seen one"));
+    await h.ask("begin");
+    const { agent } = await h.runtime.threads.fork(h.tree.id);
+    await using fork = await h.runtime.openTree({ id: agent.treeId });
+    for (const text of ["begin", "go"]) await (await fork.root.send(text)).outcome();
+    h.provider.gates.open("one");
+    await fork.idle();
+    expect((await fork.root.record()).runs).toBe(3);
+  });
+
   test("B49 without the setting it starts none", async () => {
     await using h = await codex(store, {
       scripts: { "/root/worker": [gate("say"), send("/root", "hello"), say("seven")] },

@@ -187,7 +187,7 @@ describe.each(STORES)("history on %s", (store) => {
     expect((await h.runtime.threads.show(h.tree.id)).history.level).toBe("unsupported");
   });
 
-  test("S1-47 C13.8 redacted, then cut, then stored, with a digest of the whole", async () => {
+  test("S1-47 C13.8 SEC-3 redacted, then cut, then stored, with a digest of the whole", async () => {
     await using h = await open({
       runtime: { tools: [big] },
       scripts: {

@@ -224,6 +224,22 @@ describe.each(STORES)("a rollback on %s", (store) => {
     await expect(back(2)).rejects.toMatchObject(refused("ROLLBACK_TARGET_INVALID"));
   });
 
+  test("MBX-7 C9.2 mail of runs that are taken back is superseded, which nothing undoes", async () => {
+    const { h } = await open(store);
+    await using _h = h;
+    const receipts = [];
+    for (const text of ["q1;", "q2;"]) {
+      await h.tree.root.tell(`told before ${text}`).then((receipt) => receipts.push(receipt.id));
+      await run(h, text);
+    }
+    const states = () => Promise.all(receipts.map(async (id) => (await h.tree.receipt(id))?.state));
+    expect(await states()).toEqual(["settled", "settled"]);
+    await h.runtime.threads.rollBack(h.tree.id, ordinal(1));
+    expect(await states()).toEqual(["settled", "superseded"]);
+    await h.runtime.threads.undoRollback(h.tree.id);
+    expect(await states()).toEqual(["settled", "superseded"]);
+  });
+
   test("C9.2 works that such runs served end, and those that they asked for go on by themselves", async () => {
     const scripts = {
       "/root": [say("one"), spawn("late", "dig", { fork_turns: "none" }), say("asked"), echo("A")],

@@ -40,7 +40,6 @@ export const mailbox: readonly Contract[] = [
     id: "MBX-7",
     behaviour: "A message's state only moves forward, and the holder of its receipt can read it.",
     source: guarantee,
-    partly: "`superseded` comes with the rollback of runs",
   },
   {
     id: "MBX-8",

@@ -56,7 +56,6 @@ export const stopping: readonly Contract[] = [
     id: "REC-2",
     behaviour: "A tree has one owner behind a fenced lease; others read, append mail and leave commands.",
     source: guarantee,
-    partly: "the cases of lineage that go through it",
   },
   {
     id: "REC-3",

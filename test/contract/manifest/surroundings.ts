@@ -59,7 +59,6 @@ export const surroundings: readonly Contract[] = [
     id: "SEC-3",
     behaviour: "Files are private, and secrets are redacted wherever text leaves the store.",
     source: guarantee,
-    partly: "the history mirror, which comes with the threads",
   },
   {
     id: "ERR-1",
