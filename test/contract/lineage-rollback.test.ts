@@ -1,5 +1,6 @@
 /** Rolling a thread back, and taking that back, on providers whose loop is ours (C9, S3): everything is real but the provider. */
 import { describe, expect, test } from "vitest";
+import type { MailId } from "../../src/protocol/ids.ts";
 import type { RollbackTo } from "../../src/threads/rollback.ts";
 import { gate, repeat, say, spawn, together } from "../../src/providers/scripted/script.ts";
 import { scripted, type ScriptedProvider } from "../../src/providers/scripted/provider.ts";
@@ -227,9 +228,9 @@ describe.each(STORES)("a rollback on %s", (store) => {
   test("MBX-7 C9.2 mail of runs that are taken back is superseded, which nothing undoes", async () => {
     const { h } = await open(store);
     await using _h = h;
-    const receipts = [];
+    const receipts: MailId[] = [];
     for (const text of ["q1;", "q2;"]) {
-      await h.tree.root.tell(`told before ${text}`).then((receipt) => receipts.push(receipt.id));
+      receipts.push((await h.tree.root.tell(`told before ${text}`)).id);
       await run(h, text);
     }
     const states = () => Promise.all(receipts.map(async (id) => (await h.tree.receipt(id))?.state));
