@@ -1,11 +1,8 @@
 /** Long threads, many threads and many switches cost what a short thread costs, or as much more as there is more to tell. */
 import { describe, expect, test } from "vitest";
-import { costRatio, growth, WITHIN } from "../lib/growth.ts";
+import { ABOUT_THE_SAME, costRatio, growth, WITHIN } from "../lib/growth.ts";
 import * as lineage from "../workloads/lineage.ts";
 import { forkScene, listScene, runScene, type Scene, transcriptScene } from "../workloads/threads.ts";
-
-/** For what does not depend on how much there is: a walk over all of it costs ten times as much and more. */
-const ABOUT_THE_SAME = 3;
 
 async function expectAboutTheSame(scene: Scene | Promise<Scene>): Promise<void> {
   await using opened = await scene;

@@ -10,6 +10,9 @@ const TRIES = 4;
 /** Ten times the work within thirteen times the time: whatever is quadratic is beyond it. */
 export const WITHIN = 13;
 
+/** For what does not depend on how much there is: a walk over ten times as much costs ten times as much. */
+export const ABOUT_THE_SAME = 3;
+
 type Run = () => Promise<void> | void;
 
 /** What `many` costs, relative to `few`. Both are to be long enough for the CPU clock. Without a bound all tries are made. */
