@@ -245,8 +245,8 @@ class Keeper {
   /** The process that is opening the tree. */
   #opening: Owner | null = null;
   #resting = false;
-  /** Forks that are being opened, or were not long ago. */
-  readonly #forks = new Set<TreeId>();
+  /** Forks that are being opened, or were not long ago, and by whom: a process that dies over it answers nobody. */
+  readonly #forks = new Map<TreeId, Owner>();
 
   constructor(world: World) {
     this.#world = world;
@@ -275,8 +275,9 @@ class Keeper {
     const world = this.#world;
     const left = world.look((view) => world.forks(view)).filter((treeId) => world.handleOf(treeId) === null);
     for (const treeId of left) {
-      if (this.#forks.has(treeId)) continue;
-      this.#forks.add(treeId);
+      const by = this.#forks.get(treeId);
+      if (by !== undefined && by.process.state() !== "killed") continue;
+      this.#forks.set(treeId, owner);
       void this.#openFork(owner, treeId).finally(() =>
         world.scheduler.process("outside").clock.setTimer(500, () => this.#forks.delete(treeId)),
       );
@@ -286,6 +287,7 @@ class Keeper {
   async #openFork(owner: Owner, id: TreeId): Promise<void> {
     const alive = this.#world.owners.filter(({ process }) => process.state() === "running");
     for (const one of [owner, ...alive]) {
+      this.#forks.set(id, one);
       const handle = await one.runtime?.openTree({ id }).catch(() => null);
       if (handle?.owned !== true) continue;
       one.forks.set(id, handle);
