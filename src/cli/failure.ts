@@ -90,7 +90,7 @@ const BY_CODE: Partial<Record<ErrorCode, ExitCode>> = {
   HANDOFF_BUDGET_TOO_SMALL: EXIT.limit,
   LINEAGE_DEPTH_EXCEEDED: EXIT.limit,
   THREAD_CONTEXT_TAMPERED: EXIT.store,
-  THREAD_STORE_CORRUPT: EXIT.store,
+  THREAD_EXECUTION_BINDING_MISMATCH: EXIT.badUse,
 };
 
 /** The exit code of an error's code, where it is known by that alone. */

@@ -1,17 +1,20 @@
 /**
- * Running a tree from the command line: which providers its agents need, the lease, and running until nothing is left to do.
- * The command line knows the scripted model of the demo, two providers to practise threads on, and models of the AI SDK by
- * `<vendor>/<name>`.
+ * What the command line can run: the scripted model of the demo, two providers to practise threads on, models of the AI SDK
+ * by `<vendor>/<name>`, and what a module of the user's adds to them (`--config`). Whether a tree can run here is said before
+ * anything is stored.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import { loadRoles } from "../policy/roles.ts";
 import { loadModel } from "../providers/model/load-model.ts";
 import { createModelProvider } from "../providers/model/model-provider.ts";
+import type { ProviderAdapter } from "../providers/port.ts";
 import { createRuntime } from "../runtime/create-runtime.ts";
+import { checkRuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TreeReader } from "../runtime/tree-reader.ts";
 import type { Store } from "../store/port.ts";
+import { type Config, loadConfig } from "./config.ts";
 import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles } from "./demo/job.ts";
 import { demoProvider } from "./demo/provider.ts";
 import { demoTools } from "./demo/tools.ts";
@@ -25,92 +28,120 @@ const SCRIPTED = "scripted";
 export const MODEL = "model";
 const KEYS = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_COMPATIBLE_API_KEY"];
 
-/** A runtime with all that the command line can run. */
-export function demoRuntime(store: Store, pace: number, model: string | null): Promise<Runtime> {
-  const models = createModelProvider({
-    models: (name) => loadModel(name, process.env),
-    ...(model === null ? {} : { defaultModel: model }),
-  });
-  return createRuntime({
-    store,
-    providers: {
-      [SCRIPTED]: demoProvider(pace),
-      [MODEL]: models,
-      ...Object.fromEntries(PRACTICE.map((name) => [name, practiceProvider(name, pace)])),
-    },
-    tools: demoTools,
-    roles: loadRoles(demoRoles, demoTools),
-    limits: { residents: DEMO_RESIDENTS },
-    secrets: KEYS.flatMap((name) => process.env[name] ?? []),
-  });
-}
-
 /** What somebody wants a run of the root to go to; null is what its record says. */
 export interface ProviderChoice {
   readonly provider: string;
   readonly model: string | null;
 }
 
-/**
- * Checks a choice before anything is stored; null when none was made.
- * @throws CommandError `PROVIDER_UNAVAILABLE` or `INVALID_ARGUMENT`; RejectedError for a model that cannot be loaded.
- */
-export function providerChoice(options: {
-  readonly provider?: string;
-  readonly model?: string;
-}): ProviderChoice | null {
-  const { model = null } = options;
-  const provider = options.provider ?? (model === null ? undefined : MODEL);
-  if (provider === undefined) return null;
-  const practises = PRACTICE.some((name) => name === provider);
-  if (!practises && provider !== MODEL) {
-    throw new CommandError(EXIT.badUse, "PROVIDER_UNAVAILABLE", `${noProvider(provider)} ${CHOICES}`);
-  }
-  if (practises && model !== null) throw badUse(`${provider} is no model of a vendor; leave out --model.`);
-  if (practises) return { provider, model };
-  if (model === null) throw badUse("--provider model needs to know which; give --model openai/gpt-5, say.");
-  loadModel(model, process.env);
-  return { provider, model };
+/** Reads and checks the user's module, where one is named. @throws CommandError, RejectedError `INVALID_ARGUMENT`. */
+export async function hostOf(options: { readonly config?: string }): Promise<Host> {
+  const config = await loadConfig(options.config, [SCRIPTED, MODEL, ...PRACTICE]);
+  checkRuntimeOptions(config);
+  return new Host(config);
 }
 
-const CHOICES = `Choose ${PRACTICE.join(" or ")}, which need no key, or: --provider ${MODEL} --model openai/gpt-5`;
+export class Host {
+  readonly #config: Config;
+
+  constructor(config: Config = { providers: {} }) {
+    this.#config = config;
+  }
+
+  /** A runtime with all that the command line can run. */
+  runtime(store: Store, pace: number, model: string | null = null): Promise<Runtime> {
+    const models = createModelProvider({
+      models: (name) => loadModel(name, process.env),
+      ...(model === null ? {} : { defaultModel: model }),
+    });
+    const { providers, tools = [], secrets = [], ...rest } = this.#config;
+    return createRuntime({
+      roles: loadRoles(demoRoles, demoTools),
+      limits: { residents: DEMO_RESIDENTS },
+      ...rest,
+      store,
+      providers: {
+        [SCRIPTED]: demoProvider(pace),
+        [MODEL]: models,
+        ...Object.fromEntries(PRACTICE.map((name) => [name, practiceProvider(name, pace)])),
+        ...providers,
+      },
+      tools: [...demoTools, ...tools],
+      secrets: [...KEYS.flatMap((name) => process.env[name] ?? []), ...secrets],
+    });
+  }
+
+  /**
+   * Checks a choice before anything is stored; null when none was made.
+   * @throws CommandError `PROVIDER_UNAVAILABLE` or `INVALID_ARGUMENT`; RejectedError for a model that cannot be loaded.
+   */
+  choice(options: { readonly provider?: string; readonly model?: string }): ProviderChoice | null {
+    const { model = null } = options;
+    const provider = options.provider ?? (model === null ? undefined : MODEL);
+    if (provider === undefined) return null;
+    if (this.#own(provider) !== undefined) return { provider, model };
+    const practises = PRACTICE.some((name) => name === provider);
+    if (!practises && provider !== MODEL) {
+      throw new CommandError(
+        EXIT.badUse,
+        "PROVIDER_UNAVAILABLE",
+        `${noProvider(provider)} ${this.#choices()}`,
+      );
+    }
+    if (practises && model !== null) throw badUse(`${provider} is no model of a vendor; leave out --model.`);
+    if (practises) return { provider, model };
+    if (model === null) throw badUse("--provider model needs to know which; give --model openai/gpt-5, say.");
+    loadModel(model, process.env);
+    return { provider, model };
+  }
+
+  #own(name: string): ProviderAdapter | undefined {
+    const { providers } = this.#config;
+    return Object.hasOwn(providers, name) ? providers[name] : undefined;
+  }
+
+  #choices(): string {
+    const own = Object.keys(this.#config.providers);
+    const yours = own.length === 0 ? "one of your own from --config" : `${own.join(", ")} of your --config`;
+    return `Choose ${PRACTICE.join(" or ")}, which need no key, ${yours}, or: --provider ${MODEL} --model openai/gpt-5`;
+  }
+
+  /**
+   * @param root where the root is to run, if not where its record says.
+   * @throws CommandError for an agent whose provider or tools only the program has that made the tree.
+   */
+  async requireRunnable(store: Store, tree: TreeReader, root: ProviderChoice | null = null): Promise<void> {
+    for (let after: string | null = null; ;) {
+      const page = await store.read((view) => view.agents(tree.id, ROOT_PATH, { limit: 500, after }));
+      for (const agent of page.rows) this.#requireKnown(agent, agent.path === ROOT_PATH ? root : null);
+      after = page.next;
+      if (after === null) return;
+    }
+  }
+
+  #requireKnown({ path, config, thread }: AgentRecord, asked: ProviderChoice | null): void {
+    const elsewhere = "run the tree from the program that made it, or name your module by --config";
+    const { provider, model } = asked ?? thread?.selection ?? config;
+    const known =
+      this.#own(provider) !== undefined ||
+      (provider === SCRIPTED ? model === DEMO_MODEL : PRACTICE.some((name) => name === provider));
+    if (!known && provider !== MODEL) {
+      throw badUse(
+        `${path} runs on the provider \`${provider}\`, which the command line has not; ${elsewhere}.`,
+      );
+    }
+    const tools = [...demoTools, ...(this.#config.tools ?? [])];
+    const missing = config.tools.filter((name) => !tools.some((tool) => tool.name === name));
+    if (missing.length > 0) {
+      throw badUse(`${path} has tools that the command line has not: ${missing.join(", ")}; ${elsewhere}.`);
+    }
+    // Fails here with what is to be installed or set, not later in the tree.
+    if (provider === MODEL && model !== null) loadModel(model, process.env);
+  }
+}
 
 function noProvider(name: string): string {
   return name === SCRIPTED
     ? `\`${SCRIPTED}\` plays the demo and nothing else.`
     : `the command line has no provider \`${name}\`.`;
-}
-
-/**
- * @param root where the root is to run, if not where its record says.
- * @throws CommandError for an agent whose provider or tools only the program has that made the tree.
- */
-export async function requireRunnable(
-  store: Store,
-  tree: TreeReader,
-  root: ProviderChoice | null = null,
-): Promise<void> {
-  for (let after: string | null = null; ;) {
-    const page = await store.read((view) => view.agents(tree.id, ROOT_PATH, { limit: 500, after }));
-    for (const agent of page.rows) requireKnown(agent, agent.path === ROOT_PATH ? root : null);
-    after = page.next;
-    if (after === null) return;
-  }
-}
-
-function requireKnown({ path, config, thread }: AgentRecord, asked: ProviderChoice | null): void {
-  const elsewhere = "run the tree from the program that made it";
-  const { provider, model } = asked ?? thread?.selection ?? config;
-  const known = provider === SCRIPTED ? model === DEMO_MODEL : PRACTICE.some((name) => name === provider);
-  if (!known && provider !== MODEL) {
-    throw badUse(
-      `${path} runs on the provider \`${provider}\`, which the command line has not; ${elsewhere}.`,
-    );
-  }
-  const missing = config.tools.filter((name) => !demoTools.some((tool) => tool.name === name));
-  if (missing.length > 0) {
-    throw badUse(`${path} has tools that the command line has not: ${missing.join(", ")}; ${elsewhere}.`);
-  }
-  // Fails here with what is to be installed or set, not later in the tree.
-  if (provider === MODEL && model !== null) loadModel(model, process.env);
 }

@@ -151,7 +151,14 @@ export class NativeStart {
   async settleIntent(transfer: TransferRecord, sourceRef: NativeRef): Promise<void> {
     const { session } = this.#native;
     if (!hasNative(session, "findForks")) throw indeterminate(transfer.id);
-    const found = await nativeCall(session, "findForks")(sourceRef);
+    const found = await nativeCall(
+      session,
+      "findForks",
+    )(sourceRef).catch((error: unknown) => {
+      this.#signal.throwIfAborted();
+      refuseUnauthenticated(error);
+      throw error instanceof TransientError ? error : indeterminate(transfer.id, error);
+    });
     this.#signal.throwIfAborted();
     const { orphans, doubtful } = await this.#tree.read((view) => {
       const known = conversationsOf(view, transfer.targetThreadId, sourceRef.driver, "any");

@@ -76,7 +76,7 @@ export function projectRun(
   if (thread === null) return { run: { checkpoint: null, nextContextRevision: null }, thread };
   const checkpoint = makeCheckpoint(run.id, run.pins, workspaceAtSettle(tx.context, agent, run));
   const voided = run.acceptedAt === null ? addOrdinal(thread.voided, run.ordinal) : thread.voided;
-  const base = untampered(tx, agent);
+  const base = untampered(tx, agent, run);
   if (base === "tampered")
     return { run: { checkpoint, nextContextRevision: null }, thread: { ...thread, voided } };
   const revision = (thread.currentContext ?? EMPTY_CONTEXT).revision + 1;
@@ -106,7 +106,13 @@ export function projectRun(
 }
 
 /** What was tampered with under a run does not keep it from ending; nothing is built on it, and the next run is refused. */
-function untampered(tx: Transaction, agent: AgentRecord): SnapshotRecord | null | "tampered" {
+function untampered(
+  tx: Transaction,
+  agent: AgentRecord,
+  { binding }: RunRecord,
+): SnapshotRecord | null | "tampered" {
+  // What was opened for another thread is not projected into this one (C17.5).
+  if (binding !== null && binding.id !== agent.threadId) return "tampered";
   try {
     return contextOf(tx, agent);
   } catch (error) {

@@ -84,9 +84,6 @@ export const ERROR_TABLE = {
     "No thread has this id in this store; list the threads and use an id from there.",
   ),
   THREAD_EXISTS: rejected("A thread with this id is there already; continue it, or leave the id out."),
-  THREAD_STORE_CORRUPT: rejected(
-    "A record of a thread cannot be read; nothing was changed. Restore the store from a copy.",
-  ),
   THREAD_REVISION_CONFLICT: later(
     "The thread was changed since it was looked at; read it again, then ask again.",
   ),
@@ -95,7 +92,6 @@ export const ERROR_TABLE = {
   ),
   THREAD_ARCHIVED: rejected("The thread is archived: its title alone can change. Fork it to go on."),
   THREAD_CLOSED: rejected("The thread is closed and has no new runs; fork it to go on."),
-  THREAD_LOCK_TIMEOUT: later("The thread's tree could not be had in time; try again."),
   THREAD_EXECUTION_BINDING_MISMATCH: rejected(
     "The run is not one of this thread, or opened on another context than its policy says; nothing was changed.",
   ),
@@ -164,10 +160,6 @@ export const ERROR_TABLE = {
   ),
   ROLLBACK_NATIVE_UNSUPPORTED: rejected(
     "The provider cannot roll its own conversation back; roll back without demanding that.",
-  ),
-  SUBAGENT_TASK_NOT_FOUND: rejected("The caller has no such task; list the works that are owed to it."),
-  EXTERNAL_SERVER_URL_INVALID: rejected(
-    "The server's address must be an http or https origin on loopback, without credentials, path or query.",
   ),
   THREAD_BUSY: later("A run, an open work or trigger-turn mail is there; wait, queue, or steer."),
   COMMAND_ID_CONFLICT: rejected("The idempotency key was used before with other arguments; use a new key."),

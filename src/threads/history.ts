@@ -30,15 +30,20 @@ import { endOfRun } from "../lineage/thread-reader.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
 import { readNative } from "./native-history.ts";
+import { requireBound, requireRunOf } from "./run-binding.ts";
 import type { ThreadPorts } from "./ports.ts";
 import { requireThread } from "./thread-view.ts";
 
 const PAGE = 200;
 
-/** Reads the sources of every settled run again (C13.7). */
-export async function syncHistory(ports: ThreadPorts, id: string): Promise<void> {
-  const agent = await ports.store.read((view) => requireThread(view, id));
+/** Reads the sources of every settled run again, or of one (C13.7). */
+export async function syncHistory(ports: ThreadPorts, id: string, only?: string): Promise<void> {
+  const { agent, run } = await ports.store.read((view) => {
+    const found = requireThread(view, id);
+    return { agent: found, run: only === undefined ? null : requireRunOf(view, found, only) };
+  });
   if (agent.thread === null) return;
+  if (run !== null) return collectAt(ports, agent, run.ordinal);
   for (let ordinal = 1; ordinal <= agent.runs; ordinal += 1) await collectAt(ports, agent, ordinal);
 }
 
@@ -59,7 +64,11 @@ function firstUncollected(view: StoreView, { threadId, runs }: AgentRecord): num
 }
 
 async function collectAt(ports: ThreadPorts, agent: AgentRecord, ordinal: number): Promise<void> {
-  const run = await ports.store.read((view) => view.runAt(agent.threadId, ordinal));
+  const run = await ports.store.read((view) => {
+    const found = view.runAt(agent.threadId, ordinal);
+    if (found !== undefined) requireBound(view, agent, found);
+    return found;
+  });
   if (run === undefined || !isSettled(run)) return;
   const read = await readRun(ports, agent, run);
   if (run.history !== null && !adds(read, run.history)) return;

@@ -59,9 +59,13 @@ export class ThreadReads {
     return this.#ports.store.read((view) => shownThread(view, id, executions, this.#ports.provenDead));
   }
 
-  /** Reads the history of all its settled runs again, from their providers (C13.7). @throws RejectedError `NOT_OWNER`. */
-  async sync(id: string): Promise<ThreadDocument> {
-    await syncHistory(this.#ports, id);
+  /**
+   * Reads the history of all its settled runs again, or of one of them, from their providers (C13.7).
+   * @throws RejectedError `NOT_OWNER`, `SOURCE_POINT_NOT_FOUND`, `THREAD_EXECUTION_BINDING_MISMATCH` for a run that is not its
+   * own, or opened on another context than its policy says (C17.5).
+   */
+  async sync(id: string, only: { readonly run?: string } = {}): Promise<ThreadDocument> {
+    await syncHistory(this.#ports, id, only.run);
     return this.get(id);
   }
 

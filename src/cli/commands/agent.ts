@@ -120,7 +120,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
       await commanding(options, target, async (store, tree, record) => {
         const ids = await worksToWaitFor(store, record);
         if (options.run === true && (await tree.owner()) === null) {
-          await runUntilIdle(terminal, store, tree, { pace: options.pace, json: options.json === true });
+          await runUntilIdle(terminal, store, tree, options);
         }
         await waitForWorks(terminal, store, tree, ids, options.timeout * SECOND);
         await reportWorks(terminal, store, ids, options.json === true);

@@ -12,10 +12,10 @@ import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { badUse } from "../failure.ts";
 import { findTree } from "../find-tree.ts";
-import { DEFAULT_PACE_MS, requireRunnable } from "../run-tree.ts";
+import { DEFAULT_PACE_MS, hostOf } from "../run-tree.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
-import { type StoreOptions, type TreeOptions, wholeNumber } from "./options.ts";
+import { type StoreOptions, type TreeOptions, wholeNumber, withConfig } from "./options.ts";
 import { runUntilIdle } from "./run-until-idle.ts";
 
 export interface RunOptions extends TreeOptions {
@@ -24,7 +24,7 @@ export interface RunOptions extends TreeOptions {
 }
 
 export function withRun(command: Command): Command {
-  return command
+  return withConfig(command)
     .option("--run", "when no process runs the tree: run it here until nothing is left to do")
     .addOption(paceOption().hideHelp());
 }
@@ -45,7 +45,10 @@ export async function commanding(
     const tree = await findTree(store, options.tree, target);
     // Said before anything is stored: a wrong name, and a tree that cannot run here, are faults of the caller.
     const agent = await tree.agent(target);
-    if (options.run === true && (await tree.owner()) === null) await requireRunnable(store, tree);
+    if (options.run === true && (await tree.owner()) === null) {
+      const host = await hostOf(options);
+      await host.requireRunnable(store, tree);
+    }
     await use(store, tree, agent);
   } finally {
     await store.close();
@@ -80,7 +83,7 @@ export async function runHere(
     );
     return false;
   }
-  await runUntilIdle(terminal, store, tree, { pace: options.pace, json: options.json === true });
+  await runUntilIdle(terminal, store, tree, options);
   return true;
 }
 

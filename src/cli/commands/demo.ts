@@ -15,7 +15,7 @@ import { type FoundDemo, newestDemo } from "../demo/find-demo.ts";
 import { Folder } from "../demo/folder.ts";
 import { DEMO_ASK, DEMO_RESIDENTS, DEMO_TITLE, ROOT_INSTRUCTIONS } from "../demo/job.ts";
 import { badUse } from "../failure.ts";
-import { demoRuntime, MODEL, requireRunnable } from "../run-tree.ts";
+import { Host, MODEL } from "../run-tree.ts";
 import { createShow, type Show } from "../screen/show.ts";
 import { newStorePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
@@ -101,8 +101,9 @@ async function alreadyEnded({ terminal, store, options, dir, found }: DemoRun): 
 /** Null when another process runs the tree already. */
 async function runHere(run: DemoRun): Promise<DemoEnd | null> {
   const { terminal, store, options, found } = run;
-  if (found !== null) await requireRunnable(store, new TreeReader(store, found.tree.treeId));
-  await using runtime = await demoRuntime(store, options.pace, options.model ?? null);
+  const host = new Host();
+  if (found !== null) await host.requireRunnable(store, new TreeReader(store, found.tree.treeId));
+  await using runtime = await host.runtime(store, options.pace, options.model);
   const startedAt = systemClock.monotonic();
   let handle: TreeHandle;
   const reached = found === null ? 0 : await new TreeReader(store, found.tree.treeId).lastEvent();

@@ -7,6 +7,8 @@ import { openForReading, storePlace } from "../store-place.ts";
 
 export interface StoreOptions {
   readonly store?: string;
+  /** Of commands that can run something: a module of the user's (`withConfig`). */
+  readonly config?: string;
   readonly json?: boolean;
 }
 
@@ -27,6 +29,13 @@ export function withStore(command: Command, { json, example }: Told): Command {
     .option("--store <file>", "the store; else COPPICE_STORE, the newest in ./.coppice, or your data folder")
     .option("--json", `for programs: ${json}, and nothing else on standard output`)
     .addHelpText("after", `\nExample: npx coppice ${example}`.trimEnd());
+}
+
+export function withConfig(command: Command): Command {
+  return command.option(
+    "--config <file>",
+    "a module of yours whose default export adds providers, tools and settings; else COPPICE_CONFIG",
+  );
 }
 
 export function withTree(command: Command, told: Told): Command {

@@ -3,7 +3,7 @@ import type { RuntimeEvent } from "../../protocol/events.ts";
 import type { TreeHandle } from "../../runtime/tree-handle.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
-import { demoRuntime, requireRunnable } from "../run-tree.ts";
+import { hostOf } from "../run-tree.ts";
 import { plainLine } from "../screen/plain-line.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -11,12 +11,16 @@ export async function runUntilIdle(
   terminal: Terminal,
   store: Store,
   tree: TreeReader,
-  options: { readonly pace: number; readonly json: boolean },
+  options: { readonly pace: number; readonly json?: boolean; readonly config?: string },
 ): Promise<void> {
-  await requireRunnable(store, tree);
-  await using runtime = await demoRuntime(store, options.pace, null);
+  const host = await hostOf(options);
+  await host.requireRunnable(store, tree);
+  await using runtime = await host.runtime(store, options.pace);
   const after = await tree.lastEvent();
-  await runHandle(terminal, await runtime.openTree({ id: tree.id }), { after, json: options.json });
+  await runHandle(terminal, await runtime.openTree({ id: tree.id }), {
+    after,
+    json: options.json === true,
+  });
 }
 
 /** Runs a tree that this process owns until nothing is left to do, and tells what happens beside the result. */

@@ -6,7 +6,7 @@ import { TITLE_CHARACTERS } from "../../protocol/lineage-limits.ts";
 import { openSqliteStore } from "../../store/sqlite.ts";
 import { badUse } from "../failure.ts";
 import { PRACTICE } from "../practice.ts";
-import { providerChoice } from "../run-tree.ts";
+import { hostOf } from "../run-tree.ts";
 import { providerName } from "../screen/coverage-lines.ts";
 import { titleOf } from "../screen/thread-lines.ts";
 import { newStorePlace } from "../store-place.ts";
@@ -50,10 +50,11 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
     .action(async (options: NewOptions) => {
       const { title, continuity = "resume-native" } = options;
       if (title !== undefined) requireTitle(title);
-      const { provider, model } = providerChoice(options) ?? { provider: PRACTICE[0], model: null };
+      const host = await hostOf(options);
+      const { provider, model } = host.choice(options) ?? { provider: PRACTICE[0], model: null };
       const workspace = folderOf(options.workspace);
-      const store = openSqliteStore({ path: newStorePlace(options.store).path });
-      await withRuntime(store, 0, async ({ threads }) => {
+      const open = () => openSqliteStore({ path: newStorePlace(options.store).path });
+      await withRuntime(options, open, async ({ threads }) => {
         const made = await threads.create({
           ...(title === undefined ? {} : { title }),
           ...(model === null ? {} : { model }),

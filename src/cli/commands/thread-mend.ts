@@ -46,12 +46,13 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
     );
 
   threadCommand(thread, "sync", { json: "one object", example: "thread sync thread_…" })
-    .description("read the history of all its runs again, from their providers")
+    .description("read the history of its runs again, from their providers")
     .argument("<thread>", THREAD_ARGUMENT)
-    .action((id: string, options: StoreOptions) =>
+    .option("--run <id>", "of this run alone, run_…, as `thread show --json` has it; default: of all")
+    .action((id: string, options: StoreOptions & { readonly run?: string }) =>
       changeThreads(options, async ({ threads }) => {
         const before = await threads.get(id);
-        const after = await threads.sync(id);
+        const after = await threads.sync(id, options.run === undefined ? {} : { run: options.run });
         tellChange(terminal, options, null, after, [
           `${after.id} has ${after.messages} history entries, ${after.messages - before.messages} of them new. ` +
             `Read them: npx coppice thread history ${after.id}`,

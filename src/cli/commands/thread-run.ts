@@ -13,7 +13,7 @@ import type { Runtime } from "../../runtime/runtime.ts";
 import { TreeReader } from "../../runtime/tree-reader.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
 import { CommandError, EXIT, exitOf } from "../failure.ts";
-import { type ProviderChoice, providerChoice, requireRunnable } from "../run-tree.ts";
+import type { ProviderChoice } from "../run-tree.ts";
 import { requestLines } from "../screen/request-lines.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
@@ -53,8 +53,10 @@ export function addThreadRun(thread: Command, terminal: Terminal): void {
     .addOption(paceOption().hideHelp())
     .action(async (id: string, given: string | undefined, options: Options) => {
       const message = await messageOf(given);
-      await withRuntime(openForWriting(storePlace(options.store)), options.pace, (at) =>
-        proceed(terminal, at, id, message, options),
+      await withRuntime(
+        options,
+        () => openForWriting(storePlace(options.store)),
+        (at) => proceed(terminal, at, id, message, options),
       );
     });
 }
@@ -69,10 +71,10 @@ async function proceed(
   const thread = await at.threads.get(id);
   const tree = new TreeReader(at.store, thread.treeId);
   const owned = (await ownerOf(at, thread)) !== null;
-  const choice = owned ? asGiven(options) : providerChoice(options);
+  const choice = owned ? asGiven(options) : at.host.choice(options);
   if (!owned) {
     requireExpected(thread, options.expect);
-    await requireRunnable(at.store, tree, choice);
+    await at.host.requireRunnable(at.store, tree, choice);
   }
   const work = owned ? null : await runHere(terminal, at, thread, message, choice, options);
   const ended = work ?? (await leaveToOwner(terminal, at, thread, message, choice, options));

@@ -1,7 +1,7 @@
 /** `coppice thread switch`: where the next run goes, and what it would be told there. */
 import type { Command } from "commander";
 import { badUse } from "../failure.ts";
-import { type ProviderChoice, providerChoice } from "../run-tree.ts";
+import type { ProviderChoice } from "../run-tree.ts";
 import { coverageLines, providerName } from "../screen/coverage-lines.ts";
 import { previewLines } from "../screen/preview-lines.ts";
 import type { Terminal } from "../terminal.ts";
@@ -38,7 +38,7 @@ async function switchTo(terminal: Terminal, id: string, options: Options): Promi
   await changeThreads(options, async (at) => {
     const found = await at.threads.get(id);
     const owned = (await ownerOf(at, found)) !== null;
-    const choice = owned && options.provider !== undefined ? asGiven(options) : providerChoice(options)!;
+    const choice = owned && options.provider !== undefined ? asGiven(options) : at.host.choice(options)!;
     if (options.dryRun === true) {
       const preview = await at.threads.preview(id, { ...choice, effort: null, cleanContext });
       if (options.json === true) terminal.json(preview);

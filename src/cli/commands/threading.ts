@@ -11,52 +11,56 @@ import type { Runtime } from "../../runtime/runtime.ts";
 import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
-import { DEFAULT_PACE_MS, demoRuntime } from "../run-tree.ts";
+import { DEFAULT_PACE_MS, type Host, hostOf } from "../run-tree.ts";
 import { openForReading, openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
-import { type StoreOptions, type Told, withStore } from "./options.ts";
+import { type StoreOptions, type Told, withConfig, withStore } from "./options.ts";
 
 export interface At {
   readonly store: Store;
   readonly threads: Runtime["threads"];
+  readonly host: Host;
 }
 
 export const THREAD_ARGUMENT = "id of the thread, thread_…; `thread list` has them";
 
 export function threadCommand(parent: Command, name: string, told: Told): Command {
-  return withStore(parent.command(name), told);
+  return withConfig(withStore(parent.command(name), told));
 }
 
 export function lookAtThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
-  return withRuntime(openForReading(storePlace(options.store)), DEFAULT_PACE_MS, use);
+  return withRuntime(options, () => openForReading(storePlace(options.store)), use);
 }
 
 export function changeThreads<T>(
   options: StoreOptions & { readonly pace?: number },
   use: (at: At) => Promise<T>,
 ): Promise<T> {
-  return withRuntime(openForWriting(storePlace(options.store)), options.pace ?? DEFAULT_PACE_MS, use);
+  return withRuntime(options, () => openForWriting(storePlace(options.store)), use);
 }
 
 /** For what settles or collects on its way where it can: a store that cannot be written is read as it is. */
 export function reconcileThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
   const place = storePlace(options.store);
-  const opening = openForWriting(place).catch((error: unknown) => {
-    if (CoppiceError.is(error) && error.code === "STORE_IO") return openForReading(place);
-    throw error;
-  });
-  return withRuntime(opening, DEFAULT_PACE_MS, use);
+  const open = (): Promise<Store> =>
+    openForWriting(place).catch((error: unknown) => {
+      if (CoppiceError.is(error) && error.code === "STORE_IO") return openForReading(place);
+      throw error;
+    });
+  return withRuntime(options, open, use);
 }
 
+/** The user's module is read before a store is opened, or made. */
 export async function withRuntime<T>(
-  opening: Promise<Store>,
-  pace: number,
+  options: StoreOptions & { readonly pace?: number },
+  open: () => Promise<Store>,
   use: (at: At & { readonly runtime: Runtime }) => Promise<T>,
 ): Promise<T> {
-  const store = await opening;
+  const host = await hostOf(options);
+  const store = await open();
   try {
-    await using runtime = await demoRuntime(store, pace, null);
-    return await use({ store, threads: runtime.threads, runtime });
+    await using runtime = await host.runtime(store, options.pace ?? DEFAULT_PACE_MS);
+    return await use({ store, threads: runtime.threads, host, runtime });
   } finally {
     await store.close();
   }

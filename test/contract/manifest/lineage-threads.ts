@@ -92,7 +92,6 @@ export const lineageThreads: readonly Contract[] = [
     behaviour:
       "Execution of thread A; settle / collect history / project on thread B: THREAD_EXECUTION_BINDING_MISMATCH, B unchanged.",
     source: lineageRow,
-    deferred: "no call takes a thread together with a run of another one",
   },
   {
     id: "S1-17",
