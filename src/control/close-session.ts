@@ -14,9 +14,17 @@ export async function closeSession(tree: Pick<Tree, "shared">, session: Session)
 
 /** A request that was cut off has the time of a close to come to its end; after that its provider is closed under it (INT-7). */
 export async function closeInTime(tree: Tree, session: Session): Promise<void> {
-  const over = Promise.withResolvers<void>();
-  const timer = tree.shared.clock.setTimer(tree.limits.closeDeadlineMs, over.resolve);
-  await Promise.race([session.ending, over.promise]);
-  timer.cancel();
+  await inTime(tree, session.ending);
   await closeSession(tree, session);
+}
+
+/** Resolves with what ends, or with the deadline of a close. */
+export async function inTime(
+  { shared, limits }: Pick<Tree, "shared" | "limits">,
+  ending: Promise<unknown> | null,
+): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = shared.clock.setTimer(limits.closeDeadlineMs, late.resolve, { keepAlive: true });
+  await Promise.race([ending, late.promise]);
+  timer.cancel();
 }

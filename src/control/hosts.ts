@@ -7,7 +7,6 @@
  *   host comes within the grace time.
  */
 import { RejectedError } from "../protocol/errors.ts";
-import type { Timer } from "../platform/clock.ts";
 import { interrupt } from "./interrupt.ts";
 import type { Tree } from "./tree.ts";
 
@@ -19,7 +18,6 @@ export class Hosts {
   #host: string | null = null;
   #connections = 0;
   #unnamed = 0;
-  #grace: Timer | null = null;
 
   constructor(tree: Tree, onGone: OnHostGone) {
     this.#tree = tree;
@@ -39,8 +37,8 @@ export class Hosts {
         { treeId: this.#tree.treeId, host: this.#host },
       );
     }
-    this.#grace?.cancel();
-    this.#grace = null;
+    this.#tree.hostGrace?.cancel();
+    this.#tree.hostGrace = null;
     this.#host = host;
     this.#connections += 1;
     let open = true;
@@ -57,10 +55,10 @@ export class Hosts {
   #gone(): void {
     this.#host = null;
     if (this.#onGone === "keep" || this.#tree.state !== "owned") return;
-    this.#grace = this.#tree.shared.clock.setTimer(
+    this.#tree.hostGrace = this.#tree.shared.clock.setTimer(
       this.#tree.limits.hostGraceMs,
       () => {
-        this.#grace = null;
+        this.#tree.hostGrace = null;
         void this.#interrupt();
       },
       { keepAlive: true },

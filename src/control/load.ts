@@ -173,6 +173,8 @@ export async function onProviderOfRun(tree: Tree, session: Session): Promise<voi
   const stored = await readLoadable(tree, session.agent.threadId);
   const config = configOf(tree, stored);
   const opened = await openProvider(tree, { ...stored.agent, config });
+  // Dropped meanwhile, it has closed the one that it had, and takes no other.
+  if (tree.sessions.get(session.agent.threadId) !== session) return opened.close();
   const before = session.provider;
   if (opened.loop === "theirs") opened.told = stored.items.length;
   session.provider = opened;

@@ -4,7 +4,8 @@
  *
  * - K1 Everything works with hints silent: a hint only makes the next look come sooner.
  * - K2 After `leaseGiveUpMs` of the own monotonic clock without a renewal the owner stops by itself; after a freeze it looks
- *   before any further effect.
+ *   before any further effect. The first renewal is the claim: it counts from when it was asked for.
+ * - K3 A lease is renewed while its tree is recovered, and until it is given back; the inbox is read in between.
  */
 import { CoppiceError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
@@ -18,6 +19,7 @@ import type { Tree } from "./tree.ts";
 interface Held {
   readonly tree: Tree;
   renewedAt: number;
+  recovered: boolean;
   changes: number;
   looking: boolean;
   again: boolean;
@@ -42,10 +44,12 @@ export class Ownership {
     this.#limits = limits;
   }
 
-  add(tree: Tree): void {
+  /** `claimedAt` is the monotonic time at which the lease was asked for. */
+  add(tree: Tree, claimedAt: number): void {
     const held: Held = {
       tree,
-      renewedAt: this.#clock.monotonic(),
+      renewedAt: claimedAt,
+      recovered: false,
       changes: Number.NaN,
       looking: false,
       again: false,
@@ -54,6 +58,13 @@ export class Ownership {
     this.#held.set(tree.treeId, held);
     if (this.#renewTimer === null) this.#armRenew();
     if (this.#pollTimer === null) this.#armPoll();
+  }
+
+  /** The tree is recovered: what others have left in its inbox is taken in from now on. */
+  recovered(treeId: TreeId): void {
+    const held = this.#held.get(treeId);
+    if (held === undefined) return;
+    held.recovered = true;
     this.#look(held);
   }
 
@@ -104,7 +115,7 @@ export class Ownership {
     this.#renewing = true;
     const asked = this.#clock.monotonic();
     try {
-      const trees = [...this.#held.values()].filter((held) => held.tree.state === "owned");
+      const trees = [...this.#held.values()].filter((held) => held.tree.state !== "lost");
       const leases = trees.map((held) => held.tree.lease);
       const kept = await this.#store.heartbeat(leases, this.#limits.leaseMs);
       const byTree = new Map(kept.map((lease) => [lease.treeId, lease]));
@@ -140,7 +151,7 @@ export class Ownership {
   /** One look at a time; a hint during it makes it look once more. */
   #look(held: Held): void {
     held.again = true;
-    if (held.looking) return;
+    if (held.looking || !held.recovered) return;
     held.looking = true;
     void (async () => {
       try {

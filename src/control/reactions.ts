@@ -1,4 +1,4 @@
-/** What memory does after a commit (`Reactions` of `tree.ts`), each in the commit's synchronous block. */
+/** What memory does after a commit (`tree-reactions.ts`), each in the commit's synchronous block. */
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { Session } from "../session/session.ts";
@@ -11,7 +11,8 @@ import { letGo } from "./let-go.ts";
 import { forget } from "./load.ts";
 import { reconcile, staleSessions } from "./reconcile.ts";
 import { retry, STORE_RETRY_MS } from "./store-retry.ts";
-import type { Reactions, Tree } from "./tree.ts";
+import type { Tree } from "./tree.ts";
+import type { Reactions } from "./tree-reactions.ts";
 import { watchThreads } from "./thread-watch.ts";
 import { endDueWaits } from "./wait-ends.ts";
 import { endWorktreeOf } from "./worktrees.ts";

@@ -38,6 +38,7 @@ import {
   type Workspaces,
 } from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
+import type { Reactions } from "./tree-reactions.ts";
 import { WorkspaceJobs } from "./workspace-jobs.ts";
 
 /** A run that is accepted or reserved and whose session is loaded. */
@@ -58,25 +59,8 @@ export interface TreeParts {
   readonly residency: Residency;
   readonly permits: PermitPool;
   readonly lane: AdmissionLane<Grant>;
-}
-
-/** How a tree acts on what a commit asks for; `control` wires it, so that folders below need not know each other. */
-export interface Reactions {
-  wake(tree: Tree, candidate: Candidate): void;
-  resume(tree: Tree, candidate: Candidate): void;
-  stop(tree: Tree, threadId: ThreadId, runId: RunId, why: string): void;
-  settled(tree: Tree, threadId: ThreadId, runId: RunId): void;
-  closed(tree: Tree, threadId: ThreadId): void;
-  deadlines(tree: Tree): void;
-  threadWaits(tree: Tree): void;
-  /** A session that was cut off has come to rest, or a start is over: who waits for its place is asked again. */
-  drained(tree: Tree): void;
-  /** Resolves with whether the stored row behind a failure was replaced, so that it is worth to ask again (REC-1). */
-  mend(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean>;
-  /** A commit failed whose outcome is unknown: memory is held against the store again. */
-  doubtful(tree: Tree): void;
-  /** The runs a minute are used up: the agent stays queued until the minute allows (BUD-5). */
-  rateReached(tree: Tree, candidate: Candidate): void;
+  /** Called once, when the tree is another's or nobody's. */
+  readonly onLost: (why: string) => void;
 }
 
 /** An agent that wants to run, with what its admission needs to know. */
@@ -124,8 +108,13 @@ export class Tree implements PlanContext {
   rateTimer: Timer | null = null;
   /** Set while memory is to be held against the store. */
   doubt: Timer | null = null;
+  /** Set while the last host of a host-driven root is gone and the next has time to come. */
+  hostGrace: Timer | null = null;
+  /** Resolves when what was under way at the end of this tree is over: drives, and the sessions of providers. */
+  over: Promise<unknown> = Promise.resolve();
   state: "owned" | "closing" | "lost" = "owned";
   reactions!: Reactions;
+  readonly #onLost: (why: string) => void;
 
   constructor(parts: TreeParts) {
     this.shared = parts.shared;
@@ -138,6 +127,7 @@ export class Tree implements PlanContext {
     this.residency = parts.residency;
     this.permits = parts.permits;
     this.lane = parts.lane;
+    this.#onLost = parts.onLost;
   }
 
   get ids(): Ids {
@@ -311,7 +301,7 @@ export class Tree implements PlanContext {
       throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; open it again.");
     throw new RejectedError(
       "FENCED",
-      `tree ${this.treeId} has another owner now; reopen it before acting on it.`,
+      `this process has lost the tree ${this.treeId}; open it again before acting on it.`,
       {
         treeId: this.treeId,
       },
@@ -324,6 +314,7 @@ export class Tree implements PlanContext {
     this.state = "lost";
     this.shared.logger.warn({ treeId: this.treeId, why }, "tree lost");
     this.abandon(new RejectedError("FENCED", `tree ${this.treeId}: ${why}.`, { treeId: this.treeId }));
+    this.#onLost(why);
   }
 
   /** Drops all that is in memory; the store has the rest. */
@@ -332,16 +323,20 @@ export class Tree implements PlanContext {
     this.threadWatch?.cancel();
     this.rateTimer?.cancel();
     this.doubt?.cancel();
+    this.hostGrace?.cancel();
     this.lane.cancelAll();
     for (const end of this.groups) end();
+    const ending = [this.over];
     for (const [threadId, session] of this.sessions) {
       session.generation += 1;
       session.abort?.abort(reason);
       session.end();
       this.runs.get(threadId)?.grant?.[Symbol.dispose]();
       this.residency.release(threadId);
-      void closeSession(this, session);
+      ending.push(closeSession(this, session));
+      if (session.drive !== null) ending.push(session.drive);
     }
+    this.over = Promise.allSettled(ending);
     this.sessions.clear();
     this.runs.clear();
     this.watchers.fail(reason);

@@ -3,6 +3,7 @@
  * else is told what it needs.
  */
 import { AgentControl } from "../control/agent-control.ts";
+import { inTime } from "../control/close-session.ts";
 import { type Grant, tryReserve } from "../control/dispatch.ts";
 import { Ownership } from "../control/ownership.ts";
 import { createReactions } from "../control/reactions.ts";
@@ -63,13 +64,17 @@ class OwnRuntime implements Runtime {
   readonly #trees = new Map<TreeId, { readonly tree: Tree; readonly handle: TreeHandle }>();
   /** Trees that are being opened: who asks for one of them meanwhile gets the same. */
   readonly #opening = new Map<TreeId, Promise<TreeHandle>>();
+  /** Trees that are being given back: who opens one of them waits for it. */
+  readonly #ending = new Map<TreeId, Promise<void>>();
+  /** Tokens of leases that were lost and not given back: nobody but this runtime is in its way there. */
+  readonly #lost = new Map<TreeId, string>();
   readonly #admission: Admission<Grant>;
   readonly #permits: PermitPool;
   readonly #residency: Residency;
   readonly #ownership: Ownership;
   readonly #visits: Visits;
   readonly #threadPorts: ThreadPorts;
-  #closed = false;
+  #closing: Promise<void> | null = null;
 
   constructor(options: RuntimeOptions) {
     this.#options = options;
@@ -84,7 +89,7 @@ class OwnRuntime implements Runtime {
       control: (treeId) => this.#control(treeId),
       threadPorts: () => this.#threadPorts,
       reservationsOf: (id) => this.#trees.get(id)?.tree.reservations,
-      mirror: async (threadId) => (this.#closed ? undefined : this.threads.mirror(threadId)),
+      mirror: async (threadId) => (this.#closing !== null ? undefined : this.threads.mirror(threadId)),
     });
     this.store = this.#shared.store;
     this.#ownership = new Ownership(this.store, this.#shared.clock, this.#shared.logger, this.#limits);
@@ -92,6 +97,7 @@ class OwnRuntime implements Runtime {
       shared: this.#shared,
       claim: (id) => this.#claim(id),
       owned: async (id) => {
+        await this.#ending.get(id)?.catch(() => undefined);
         await this.#opening.get(id)?.catch(() => undefined);
         const tree = this.#trees.get(id)?.tree;
         return tree?.state === "owned" ? tree : undefined;
@@ -118,14 +124,17 @@ class OwnRuntime implements Runtime {
     await createTree(this.store, lease, this.#shared, defaults, options, config, lineage);
   }
 
-  #claim(treeId: TreeId): Promise<Lease> {
-    return this.store.claim({
+  async #claim(treeId: TreeId): Promise<Lease> {
+    const lost = this.#lost.get(treeId);
+    const lease = await this.store.claim({
       treeId,
-      token: this.#shared.ids.mint("tok"),
+      token: lost ?? this.#shared.ids.mint("tok"),
       owner: this.#identity,
       leaseMs: this.#limits.leaseMs,
       provenDead: this.#isDead,
     });
+    this.#lost.delete(treeId);
+    return lease;
   }
 
   get #identity(): Identity {
@@ -137,7 +146,7 @@ class OwnRuntime implements Runtime {
     canonicalJson(owner) !== canonicalJson(this.#identity) && (this.#options.provenDead ?? provenDead)(owner);
 
   async openTree(options: TreeOptions = {}): Promise<TreeHandle> {
-    if (this.#closed)
+    if (this.#closing !== null)
       throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
     checkTreeOptions(options);
     const treeId = (options.id as TreeId | undefined) ?? this.#shared.ids.mint("thread");
@@ -158,15 +167,19 @@ class OwnRuntime implements Runtime {
         { id: options.id },
       );
     }
+    await this.#ending.get(treeId)?.catch(() => undefined);
     await this.#visits.over(treeId);
+    const claimedAt = this.#shared.clock.monotonic();
     const lease = await this.#claim(treeId);
     try {
       if (options.id === undefined) {
         await this.#make(lease, options);
       }
-      return await this.#adopt(treeId, lease, options);
+      return await this.#adopt(treeId, lease, claimedAt, options);
     } catch (error) {
       this.#trees.delete(treeId);
+      this.#ownership.remove(treeId);
+      this.#lost.delete(treeId);
       await this.store.release(lease, { abandon: true }).catch(() => undefined);
       throw error;
     }
@@ -191,7 +204,7 @@ class OwnRuntime implements Runtime {
     return { limits, profile };
   }
 
-  async #adopt(treeId: TreeId, lease: Lease, options: TreeOptions): Promise<TreeHandle> {
+  async #adopt(treeId: TreeId, lease: Lease, claimedAt: number, options: TreeOptions): Promise<TreeHandle> {
     const { record, root } = await this.store.read((view) => ({
       record: view.tree(treeId)!,
       root: view.agent(treeId)!,
@@ -216,11 +229,13 @@ class OwnRuntime implements Runtime {
         : this.#residency,
       permits,
       lane: this.#admission.lane(treeId, permits, () => this.#trees.get(treeId)?.tree.sessions.keys() ?? []),
+      onLost: (why) => this.#treeLost(tree, why),
     });
     tree.reactions = createReactions(this.#pump);
     const control = new AgentControl(tree, this.#pump, options.onHostGone);
-    const handle = new TreeHandle(tree, control, root, () => this.#giveBack(treeId));
+    const handle = new TreeHandle(tree, control, root, () => this.#giveBack(tree));
     this.#trees.set(treeId, { tree, handle });
+    this.#ownership.add(tree, claimedAt);
     try {
       await sweepProcesses(tree);
       await tree.transact((tx) => recover(tx));
@@ -229,8 +244,21 @@ class OwnRuntime implements Runtime {
       tree.lose("it could not be recovered");
       throw error;
     }
-    this.#ownership.add(tree);
+    tree.requireOwned();
+    this.#ownership.recovered(treeId);
     return handle;
+  }
+
+  /** Its lease may be there yet: the next claim of this runtime takes it over, and no other one can before its time. */
+  #treeLost({ treeId, lease }: Tree, why: string): void {
+    this.#ownership.remove(treeId);
+    this.#lost.set(treeId, lease.token);
+    if (this.#opening.has(treeId)) return;
+    try {
+      this.#options.onTreeLost?.(treeId, why);
+    } catch (error) {
+      this.#shared.logger.error({ treeId, err: error }, "`onTreeLost` has failed");
+    }
   }
 
   #newResidency(limit: number): Residency {
@@ -248,25 +276,40 @@ class OwnRuntime implements Runtime {
     return found.handle.control;
   }
 
-  async #giveBack(treeId: TreeId): Promise<void> {
-    const found = this.#trees.get(treeId);
-    if (found === undefined) return;
+  /** The tree may have been opened anew since it was lost; that one stays. */
+  #giveBack(tree: Tree): Promise<void> {
+    const { treeId } = tree;
+    if (this.#trees.get(treeId)?.tree !== tree) return this.#ending.get(treeId) ?? Promise.resolve();
     this.#trees.delete(treeId);
-    this.#ownership.remove(treeId);
-    const { tree } = found;
-    const owned = tree.state === "owned";
-    tree.state = "closing";
-    tree.abandon(new InterruptedError("RUNTIME_CLOSED", "the tree was given back; open it again."));
-    this.#admission.close(treeId);
-    if (owned) await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
-    if (owned) await this.store.release(tree.lease, { abandon: true });
+    const ended = this.#end(tree).finally(() => this.#ending.delete(treeId));
+    this.#ending.set(treeId, ended);
+    return ended;
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
+  /** The lease is kept until nothing of this owner is under way any more, or has had its time. */
+  async #end(tree: Tree): Promise<void> {
+    const { treeId } = tree;
+    if (tree.state === "owned") tree.state = "closing";
+    tree.abandon(new InterruptedError("RUNTIME_CLOSED", "the tree was given back; open it again."));
+    this.#admission.close(treeId);
+    await inTime(tree, tree.over);
+    if (tree.state === "lost") return;
+    await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
+    this.#ownership.remove(treeId);
+    await this.store.release(tree.lease, { abandon: true });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** Every tree is given back, whatever becomes of another; the first failure is told then. */
+  async #close(): Promise<void> {
     await Promise.allSettled(this.#opening.values());
-    for (const treeId of this.#trees.keys()) await this.#giveBack(treeId);
+    for (const { tree } of this.#trees.values()) void this.#giveBack(tree).catch(() => undefined);
+    const ended = await Promise.allSettled(this.#ending.values());
+    for (const end of ended) if (end.status === "rejected") throw end.reason;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

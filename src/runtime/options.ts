@@ -3,7 +3,7 @@ import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { EFFECTS, type Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import { isThreadId } from "../protocol/ids.ts";
+import { isThreadId, type TreeId } from "../protocol/ids.ts";
 import {
   type Budgets,
   budgetsSchema,
@@ -68,6 +68,11 @@ export interface RuntimeOptions {
   readonly workspaceCapture?: WorkspaceCapture | "git";
   /** A folder of its own, by its full path, for the worktrees of `isolation: "worktree"`; without it that is refused. */
   readonly worktrees?: string;
+  /**
+   * Told when a tree is this process's no more though it was not given back: another one has taken it over, or its lease could
+   * not be renewed in time, as after a sleep of the machine. Its runs were cut off; `openTree` takes it back unless another has it.
+   */
+  readonly onTreeLost?: (treeId: TreeId, why: string) => void;
   readonly logger?: Logger;
   readonly tracer?: Tracer;
   readonly clock?: Clock;
@@ -293,6 +298,7 @@ const runtimeSchema = optionsOf<RuntimeOptions>({
     pid: z.number().int(),
     startedAt: z.string(),
   }).optional(),
+  onTreeLost: functionOf<NonNullable<RuntimeOptions["onTreeLost"]>>("is no function").optional(),
   provenDead: functionOf<NonNullable<RuntimeOptions["provenDead"]>>("is no function").optional(),
 });
 

@@ -43,6 +43,14 @@ export async function driveNativeRun(
   }
 }
 
+/** A session that came when nobody wants it any more is closed: whoever has aborted has closed the one before. */
+async function replace(native: NativeConversation, ports: RunPorts, signal: AbortSignal): Promise<void> {
+  const opened = await ports.native.reopen();
+  if (!signal.aborted) return native.replace(opened);
+  await opened.close().catch(() => undefined);
+  signal.throwIfAborted();
+}
+
 /** Asks for a turn, with retries as long as it was not accepted, and follows it. */
 async function runTurn(
   session: Session,
@@ -54,7 +62,7 @@ async function runTurn(
   for (let attempt = 1; ; attempt += 1) {
     let turn: OpenTurn | null = null;
     try {
-      if (native.spent) native.replace(await ports.native.reopen());
+      if (native.spent) await replace(native, ports, signal);
       const seen = ports.native.newestMail();
       const input = await nextInput(native, session, ports, doubtful);
       signal.throwIfAborted();

@@ -154,7 +154,15 @@ export class Harness implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.runtime?.close().catch(() => undefined);
+    let over = false;
+    const closing = this.runtime
+      ?.close()
+      .catch(() => undefined)
+      .finally(() => (over = true));
+    await this.clock.settle();
+    // What does not end by itself has its time.
+    for (let rounds = 0; !over && rounds < 100; rounds += 1) await this.clock.advance(1_000);
+    await closing;
     await this.store?.close().catch(() => undefined);
     if (this.#folder !== null) rmSync(this.#folder, { recursive: true, force: true });
   }

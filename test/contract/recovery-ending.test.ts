@@ -1,0 +1,255 @@
+/** How a process stops owning a tree: it gives it back whole, or has lost it and may have it again (REC-2, REC-6). */
+import { describe, expect, test } from "vitest";
+import { TransientError } from "../../src/protocol/errors.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
+import type { WorkspaceCapture } from "../../src/platform/workspace/port.ts";
+import type { ProviderAdapter } from "../../src/providers/port.ts";
+import { scripted } from "../../src/providers/scripted/provider.ts";
+import { gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
+import type { WriteKind } from "../../src/testing/faulty-store.ts";
+import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
+import { Look } from "../support/look.ts";
+
+const LIVING = { provenDead: () => false };
+const ANSWERS = { "*": [repeat(say("done"))] };
+
+/** A promise that somebody else keeps. */
+function promised(): { readonly kept: Promise<void>; keep(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { kept: promise, keep: resolve };
+}
+
+/** Whether it is settled by now. */
+async function isOver(h: Harness, promise: Promise<unknown>): Promise<boolean> {
+  let over = false;
+  void promise.then(
+    () => (over = true),
+    () => (over = true),
+  );
+  await h.clock.settle();
+  return over;
+}
+
+/** The adapter with sessions that tell when they are opened and closed. */
+function watched(
+  inner: ProviderAdapter & { readonly loop: "ours" },
+  hold: Promise<void>,
+  at: "open" | "close",
+) {
+  const seen = { opened: 0, closed: 0 };
+  const adapter: typeof inner = {
+    ...inner,
+    models: () => inner.models(),
+    async openSession(input) {
+      seen.opened += 1;
+      if (at === "open") await hold;
+      const session = await inner.openSession(input);
+      return {
+        step: (request, signal) => session.step(request, signal),
+        async close() {
+          if (at === "close") await hold;
+          await session.close();
+          seen.closed += 1;
+        },
+      };
+    },
+  };
+  return { adapter, seen };
+}
+
+describe.each(STORES)("an owner that ends on %s", (store) => {
+  const open = (more: HarnessOptions = {}): Promise<Harness> =>
+    harness({ store, scripts: ANSWERS, runtime: LIVING, ...more });
+
+  test("REC-2 a tree that cannot be given back keeps no other one: all are closed, and the failure is told", async () => {
+    await using h = await open();
+    const trees = [h.tree, await h.runtime.openTree({}), await h.runtime.openTree({})];
+    let left = 1;
+    const busy = (_write: number, kind: WriteKind) =>
+      kind === "release" && (left -= 1) >= 0
+        ? { kind: "error" as const, error: new TransientError("STORE_BUSY", "busy") }
+        : null;
+    h.onWrite = busy;
+    await expect(h.runtime.close()).rejects.toMatchObject({ code: "STORE_BUSY" });
+    expect(trees.map(({ owned }) => owned)).toEqual([false, false, false]);
+    const live = await h.store.read((view) => trees.filter(({ id }) => view.lease(id)?.live === true));
+    expect(live).toHaveLength(1);
+    expect(h.clock.pending()).toEqual([]);
+  });
+
+  test("REC-2 whoever closes a runtime twice waits for the same end", async () => {
+    await using h = await open();
+    const order: string[] = [];
+    await Promise.all([
+      h.runtime.close().then(() => order.push("first")),
+      h.runtime.close().then(() => order.push("second")),
+    ]);
+    expect(order).toEqual(["first", "second"]);
+  });
+
+  test("REC-2 INT-7 a tree is given back when its providers' sessions have ended, and renewed until then", async () => {
+    const session = promised();
+    const { adapter, seen } = watched(scripted({ "*": [gate("work"), say("done")] }), session.kept, "close");
+    await using h = await open({ others: { other: adapter }, tree: { provider: "other" } });
+    await h.tree.root.send("go");
+    await h.clock.settle();
+    const closing = h.runtime.close();
+    await h.clock.advance(12_000);
+    const lease = () => h.store.read((view) => view.lease(h.tree.id)!.live);
+    expect([await isOver(h, closing), await lease()]).toEqual([false, true]);
+    session.keep();
+    expect([await isOver(h, closing), seen.closed]).toEqual([true, 1]);
+    expect(await lease()).toBe(false);
+    expect(h.clock.pending()).toEqual([]);
+  });
+
+  test("REC-2 INT-7 what does not end in time is left behind", async () => {
+    const { adapter } = watched(scripted(ANSWERS), promised().kept, "close");
+    await using h = await open({ others: { other: adapter }, tree: { provider: "other" } });
+    await h.ask("go");
+    const closing = h.runtime.close();
+    await h.clock.advance(DEFAULT_LIMITS.closeDeadlineMs - 1);
+    expect(await isOver(h, closing)).toBe(false);
+    await h.clock.advance(1);
+    expect(await isOver(h, closing)).toBe(true);
+    expect(h.clock.pending()).toEqual([]);
+  });
+
+  test("REC-2 who opens a tree that is being given back waits, and has it then", async () => {
+    const held = promised();
+    const none = async (): Promise<never> => Promise.reject(new Error("not asked for here"));
+    const capture: WorkspaceCapture = {
+      diff: none,
+      restore: none,
+      remove: none,
+      available: async () => ({ status: "ready" }),
+      capture: async () => {
+        await held.kept;
+        return { status: "missing", reason: "not now", lasting: false };
+      },
+    };
+    await using h = await open({
+      tree: { workspace: "/tmp" },
+      runtime: { ...LIVING, workspaceCapture: capture },
+    });
+    await h.ask("one");
+    const closing = h.tree.close();
+    const opened = h.runtime.openTree({ id: h.tree.id });
+    const named = h.runtime.threads.rename(h.tree.id, "named");
+    await h.clock.advance(12_000);
+    expect([await isOver(h, closing), await isOver(h, opened)]).toEqual([false, false]);
+    held.keep();
+    await closing;
+    h.tree = await opened;
+    expect((await named).title).toBe("named");
+    await h.ask("two");
+  });
+
+  test("REC-6 a tree whose lease was not renewed in time is told to be lost, and the same runtime has it again at once", async () => {
+    const told: string[] = [];
+    await using h = await open({
+      scripts: { "*": [together(gate("work"), say("one")), repeat(say("two"))] },
+      runtime: { ...LIVING, onTreeLost: (tree, why) => told.push(`${tree} ${why}`) },
+    });
+    const { id } = h.tree;
+    const lost = h.tree;
+    const work = await lost.root.send("go");
+    const outcome = work.outcome().catch((error: unknown) => error);
+    await h.provider.gates.arrived("work");
+    let broken = true;
+    h.onWrite = (_write, kind) => (broken && kind === "heartbeat" ? { kind: "error" } : null);
+    await h.clock.advance(7_000);
+    broken = false;
+    expect(await outcome).toMatchObject({ code: "FENCED" });
+    expect(told).toEqual([expect.stringMatching(new RegExp(`^${id} no renewal`))]);
+    await expect(lost.root.send("more")).rejects.toThrow(/has lost the tree .* open it again/);
+    h.provider.gates.open("work");
+    h.tree = await h.runtime.openTree({ id });
+    expect((await new Look(h).runs("/root")).map(({ status, reason }) => [status, reason])).toEqual([
+      ["interrupted", "runtime_lost"],
+    ]);
+    await h.ask("again");
+    // The handle that was lost gives back nothing that is another's.
+    await lost.close();
+    await h.ask("and again");
+    expect(told).toHaveLength(1);
+  });
+
+  test("REC-6 another process that has taken a lost tree over keeps it", async () => {
+    await using h = await open();
+    const { id } = h.tree;
+    h.onWrite = (_write, kind) => (kind === "heartbeat" ? { kind: "error" } : null);
+    await h.clock.advance(11_000);
+    expect(h.tree.owned).toBe(false);
+    const other = await h.newRuntime({
+      ...LIVING,
+      identity: { host: "other", bootId: "b", pid: 9, startedAt: "9" },
+    });
+    const theirs = await other.openTree({ id });
+    await expect(h.runtime.openTree({ id })).rejects.toMatchObject({ code: "NOT_OWNER" });
+    await (await theirs.root.send("go")).outcome();
+    await other.close();
+  });
+
+  test("REC-6 the time of a lease counts from its claim, and it is renewed while the tree is recovered", async () => {
+    await using h = await open();
+    await h.runtime.close();
+    const held = promised();
+    let commits = 0;
+    const first = await h.newRuntime(LIVING);
+    const slow = h.faulty.commit.bind(h.faulty);
+    h.faulty.commit = async (lease, plan) => {
+      commits += 1;
+      if (commits === 1) await held.kept;
+      return slow(lease, plan);
+    };
+    const opening = first.openTree({ id: h.tree.id });
+    await h.clock.advance(15_000);
+    expect(await h.store.read((view) => view.lease(h.tree.id)!.live)).toBe(true);
+    held.keep();
+    const tree = await opening;
+    await h.clock.advance(15_000);
+    expect(tree.owned).toBe(true);
+    await first.close();
+  });
+
+  test("REC-6 a claim whose recovery outlasts its lease unrenewed does not own the tree", async () => {
+    await using h = await open();
+    await h.runtime.close();
+    const held = promised();
+    const runtime = await h.newRuntime(LIVING);
+    const through = h.faulty.commit.bind(h.faulty);
+    h.faulty.commit = async (lease, plan) => {
+      await held.kept;
+      return through(lease, plan);
+    };
+    h.onWrite = (_write, kind) => (kind === "heartbeat" ? { kind: "error" } : null);
+    const opening = runtime.openTree({ id: h.tree.id }).catch((error: unknown) => error);
+    await h.clock.advance(7_000);
+    held.keep();
+    expect(await opening).toMatchObject({ code: "FENCED" });
+    await runtime.close();
+  });
+
+  test("RES-9 a provider's session that is open when its agent is gone is closed", async () => {
+    const held = promised();
+    const { adapter, seen } = watched(scripted(ANSWERS), held.kept, "open");
+    await using h = await open({ others: { other: adapter } });
+    await h.ask("one");
+    await h.tree.root.send("two", { provider: "other" });
+    await h.clock.settle();
+    await h.runtime.close();
+    held.keep();
+    await h.clock.settle();
+    expect(seen).toEqual({ opened: 1, closed: 1 });
+  });
+
+  test("HDR-5 the grace time of a host ends with the runtime", async () => {
+    await using h = await open({ tree: { hostDriven: true, onHostGone: "interrupt" } });
+    const host = await h.runtime.actAs(await h.tree.root.token());
+    host.close();
+    expect(h.clock.pending().filter(({ keepAlive }) => keepAlive)).toHaveLength(1);
+    await h.runtime.close();
+    expect(h.clock.pending()).toEqual([]);
+  });
+});
