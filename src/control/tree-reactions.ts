@@ -11,7 +11,7 @@ export interface Reactions {
   closed(tree: Tree, threadId: ThreadId): void;
   deadlines(tree: Tree): void;
   threadWaits(tree: Tree): void;
-  /** A session that was cut off has come to rest, or a start is over: who waits for its place is asked again. */
+  /** A session that was cut off has come to rest, a start or a job in a workspace is over: who waits for it is asked again. */
   drained(tree: Tree): void;
   /** Resolves with whether the stored row behind a failure was replaced, so that it is worth to ask again (REC-1). */
   mend(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean>;

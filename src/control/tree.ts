@@ -90,7 +90,7 @@ export class Tree implements PlanContext {
   readonly #held = new Map<ThreadId, Candidate>();
   readonly events = new EventHub();
   readonly watchers: Watchers;
-  readonly jobs = new WorkspaceJobs();
+  readonly jobs = new WorkspaceJobs(() => this.reactions.drained(this));
   /** Admitted and not running yet, or let go and not given up yet; a failure may let go of one that is being started. */
   readonly starting = new Tally<ThreadId>();
   /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */

@@ -10,7 +10,7 @@ import { TransientError } from "../protocol/errors.ts";
 import { openCalls } from "../protocol/transcript.ts";
 import type { ProviderSession } from "../providers/port.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
-import type { Call, NextInput, RunPorts } from "./ports.ts";
+import type { Call, NextInput, RetryAnswer, RunPorts } from "./ports.ts";
 import { buildMessages, ownSteps } from "./prompt.ts";
 import { driveNativeRun } from "./native-loop.ts";
 import { Response } from "./response.ts";
@@ -112,74 +112,85 @@ async function requestStep(
   signal: AbortSignal,
 ): Promise<boolean> {
   for (let attempt = 1; ; attempt += 1) {
-    const input = await ports.nextInput();
-    signal.throwIfAborted();
-    const messages = buildMessages(session.agent, [...session.conversation(), ...input.bodies]);
-    const admitted = await ports.admit(messages);
-    if (admitted.kind === "ended") return true;
-    signal.throwIfAborted();
-    using _reservation = admitted.reservation;
-    const response = new Response();
-    // The wrap-up step itself is not cut off here; it has a time of its own.
-    const wrapUp = admitted.tools.length === 0 && ports.tools.length > 0;
-    const until = wrapUp ? signal : AbortSignal.any([signal, ports.timeUp]);
-    try {
-      const run = session.run!;
-      await ports.span(
-        `chat ${run.model ?? "default"}`,
-        {
-          "gen_ai.operation.name": "chat",
-          "gen_ai.request.model": run.model ?? "default",
-          "gen_ai.provider.name": run.provider,
-        },
-        async (add) => {
-          await receive(session, provider, ports, until, response, input, {
-            messages,
-            tools: admitted.tools,
-            maxOutputTokens: admitted.maxOutputTokens,
-            attempt,
-          });
-          if (response.usage !== null) add(usageAttributes(response.usage));
-          if (response.finish !== null) add({ "gen_ai.response.finish_reasons": [response.finish] });
-        },
-        { client: true },
-      );
-    } catch (error) {
-      signal.throwIfAborted();
-      // Not the provider's failure: what the store could not take is not asked for again here.
-      if (response.accepting) throw error;
-      if (until.aborted) {
-        await ports.cutOff();
-        return false;
-      }
-      const decision = await ports.failed(error, attempt, response.visible);
-      if (decision.retry) {
-        await ports.pause(decision.delayMs, signal);
-        continue;
-      }
-      await ports.giveUp(error, response.usage);
-      return true;
-    }
-    // Awaited here: the reservation is given back after the usage is stored, never before (BUD-2).
-    return await finishStep(session, ports, response);
+    const tried = await tryRequest(session, provider, ports, signal, attempt);
+    if (tried === "over" || tried === "on") return tried === "over";
+    // Nothing is reserved of a budget meanwhile: nothing is under way that could use it (BUD-2).
+    await ports.pause(tried.delayMs, signal);
   }
 }
 
-async function finishStep(session: Session, ports: RunPorts, response: Response): Promise<boolean> {
+/** One request; with a delay when it has failed and is to be made again. */
+async function tryRequest(
+  session: Session,
+  provider: ProviderSession,
+  ports: RunPorts,
+  signal: AbortSignal,
+  attempt: number,
+): Promise<"on" | "over" | Pick<RetryAnswer, "delayMs">> {
+  const input = await ports.nextInput();
+  signal.throwIfAborted();
+  const messages = buildMessages(session.agent, [...session.conversation(), ...input.bodies]);
+  const admitted = await ports.admit(messages);
+  if (admitted.kind === "ended") return "over";
+  signal.throwIfAborted();
+  using _reservation = admitted.reservation;
+  const response = new Response();
+  // The wrap-up step itself is not cut off here; it has a time of its own.
+  const wrapUp = admitted.tools.length === 0 && ports.tools.length > 0;
+  const until = wrapUp ? signal : AbortSignal.any([signal, ports.timeUp]);
+  try {
+    const run = session.run!;
+    await ports.span(
+      `chat ${run.model ?? "default"}`,
+      {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": run.model ?? "default",
+        "gen_ai.provider.name": run.provider,
+      },
+      async (add) => {
+        await receive(session, provider, ports, until, response, input, {
+          messages,
+          tools: admitted.tools,
+          maxOutputTokens: admitted.maxOutputTokens,
+          attempt,
+        });
+        if (response.usage !== null) add(usageAttributes(response.usage));
+        if (response.finish !== null) add({ "gen_ai.response.finish_reasons": [response.finish] });
+      },
+      { client: true },
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    // Not the provider's failure: what the store could not take is not asked for again here.
+    if (response.accepting) throw error;
+    if (until.aborted) {
+      await ports.cutOff();
+      return "on";
+    }
+    const decision = await ports.failed(error, attempt, response.visible);
+    if (decision.retry) return decision;
+    await ports.giveUp(error, response.usage);
+    return "over";
+  }
+  // Awaited here: the reservation is given back after the usage is stored, never before (BUD-2).
+  return await finishStep(session, ports, response);
+}
+
+async function finishStep(session: Session, ports: RunPorts, response: Response): Promise<"on" | "over"> {
   const model = session.run!.model;
   const parts = response.parts();
   const calls = parts.filter((part) => part.type === "tool_call" || part.type === "request");
   session.partialText = "";
   if (calls.length > 0) {
     await ports.calls({ kind: "assistant", phase: "tools", parts, model, inherited: false }, response.usage);
-    return false;
+    return "on";
   }
   const outcome = await ports.answered(
     { kind: "assistant", phase: "answer", parts, model, inherited: false },
     response.usage,
     response.text(),
   );
-  return outcome === "settled";
+  return outcome === "settled" ? "over" : "on";
 }
 
 interface RequestParts {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   call,
+  fail,
   followUp,
   gate,
   repeat,
@@ -10,6 +11,7 @@ import {
   usage,
   wait,
 } from "../../src/providers/scripted/script.ts";
+import { scripted } from "../../src/providers/scripted/provider.ts";
 import { estimateTokens } from "../../src/policy/estimate-tokens.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -80,6 +82,34 @@ describe.each(STORES)("reservations on %s", (store) => {
     expect((await a.work.outcome()).ending).toBe("completed");
     expect((await b.work.outcome()).ending).toBe("budget_exhausted");
     expect(h.provider.requests("/root/top/b")).toHaveLength(0);
+  });
+
+  test("BUD-2 is given back while a request that has failed waits to be made again", async () => {
+    const other = scripted({ "*": [say("b is done")] });
+    await using h = await harness({
+      store,
+      others: { other },
+      scripts: {
+        "/root/top": [repeat(say("ok"))],
+        "/root/top/a": [together(gate("a"), fail({ status: 429, retryAfterMs: 60_000 })), say("a is done")],
+      },
+    });
+    const { agent: top, work } = await h.tree.root.spawn("top", "work", { budgets: { tokens: 20_000 } });
+    await work.outcome();
+    const a = await top.spawn("a", "work");
+    await h.provider.gates.arrived("a");
+    const spent = (await top.usage()).inputTokens + (await top.usage()).outputTokens;
+    await top.raiseBudget("tokens", spent + reserved(h, "/root/top/a") + 4096);
+    h.provider.gates.open("a");
+    await waitUntil(
+      "a is to be asked again",
+      async () => (await look(h).events("run.retrying", "/root/top/a")).length === 1,
+    );
+    const b = await top.spawn("b", "work", { provider: "other" });
+    await h.clock.settle();
+    expect((await b.work.record()).outcome).toMatchObject({ ending: "completed", text: "b is done" });
+    await h.clock.advance(60_000);
+    expect(await a.work.outcome()).toMatchObject({ ending: "completed", text: "a is done" });
   });
 
   test("BUD-2 a run that waits for them goes on when the budget is raised", async () => {
