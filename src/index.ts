@@ -17,6 +17,16 @@ export type {
   SpawnRequest,
 } from "./runtime/agent.ts";
 export type { Work } from "./runtime/work.ts";
+export type {
+  ContinueOptions,
+  ForkOptions,
+  MergeOptions,
+  PlannedFork,
+  SelectionInput,
+  ThreadReference,
+  Threads,
+} from "./runtime/threads.ts";
+export type { ThreadFilter, ThreadReads, TranscriptOptions } from "./runtime/thread-reads.ts";
 export type { Connection, ConnectOptions } from "./runtime/connection.ts";
 export type { EventOptions, EventStream, StreamEvent } from "./runtime/event-stream.ts";
 export { commandTree, type CommandOptions, type CommandReceipt } from "./runtime/command-tree.ts";
@@ -27,6 +37,22 @@ export type { HostUsage } from "./control/host.ts";
 export type { OnBusy } from "./control/messages.ts";
 export type { StartedProcess } from "./control/processes.ts";
 export type { Inspect, SessionInspection } from "./session/lifecycle.ts";
+
+export type { ThreadOptions } from "./threads/create.ts";
+export type { ForkedThread } from "./threads/make-fork.ts";
+export type { HistoryPage } from "./threads/history.ts";
+export type { PreviewedText, StartPreview } from "./threads/preview.ts";
+export type { RollbackOptions, RollbackTo, RolledBack } from "./threads/rollback.ts";
+export type { ShownThread } from "./threads/show.ts";
+export type {
+  ProviderCoverage,
+  ThreadActivity,
+  ThreadDocument,
+  ThreadSummary,
+} from "./threads/thread-view.ts";
+export type { EntryPlace, ThreadTranscript, TranscriptEntry } from "./threads/transcript.ts";
+export type { ForkAvailability, NativeObstacle, ReplayObstacle } from "./lineage/fork-availability.ts";
+export type { ForkPoint, ForkPointName } from "./lineage/fork-points.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
 
@@ -88,7 +114,10 @@ export { ERROR_CODES, ERROR_TABLE, type ErrorCode } from "./protocol/errors.ts";
 export { DEFAULT_LIMITS, type Budgets, type Limits, type LimitsInput } from "./protocol/limits.ts";
 export type {
   ArtifactId,
+  CheckpointId,
+  HandoffId,
   MailId,
+  ProviderThreadId,
   RequestId,
   RunId,
   ThreadId,
@@ -104,8 +133,32 @@ export type { MailReceipt, MailRecord } from "./protocol/mail.ts";
 export type { RuntimeRequestRecord, WaitRecord } from "./protocol/wait.ts";
 export type { ProfileName } from "./protocol/profile.ts";
 export type { RunRecord } from "./protocol/run.ts";
+export type { Pin, PinSection, SnapshotRecord } from "./protocol/snapshot.ts";
+export type {
+  ContextReference,
+  Continuity,
+  ExecutionRef,
+  ForkDraft,
+  ForkOrigin,
+  ForkPolicy,
+  ForkPolicyInput,
+  HistoryEntry,
+  HistoryLevel,
+  HistoryState,
+  Lineage,
+  ProviderSelection,
+  RunOutcome,
+  ThreadFacts,
+} from "./protocol/thread.ts";
 export type { TranscriptItem } from "./protocol/transcript.ts";
-export type { HandoffRecord, TransferRecord } from "./protocol/transfer.ts";
+export type { OrdinalRange } from "./protocol/ordinals.ts";
+export type {
+  ContextSourcePoint,
+  HandoffKind,
+  HandoffRecord,
+  StalenessSignal,
+  TransferRecord,
+} from "./protocol/transfer.ts";
 export type { Usage, UsageReport } from "./protocol/usage.ts";
 export type { ThreadToolsPolicy } from "./protocol/thread-tools.ts";
 export type { WorkEnding, WorkOutcome, WorkRecord } from "./protocol/work.ts";

@@ -147,8 +147,8 @@ async function lineOf(c: Coppice, ancestors: number): Promise<ThreadId> {
   const first = await longThread(c, each);
   let last = first;
   for (let at = 0; at < ancestors; at += 1) {
-    const { agent } = await c.runtime.threads.fork(last);
-    last = agent.threadId;
+    const { thread } = await c.runtime.threads.fork(last);
+    last = thread.id;
     await lengthen(c, last, each, first);
   }
   return last;

@@ -43,6 +43,7 @@ export interface ForkSettings {
   readonly target: Pick<ProviderThreadRecord, "instanceId" | "driver"> | null;
 }
 
+/** Why a provider could not fork its own conversation. */
 export type NativeObstacle =
   | "nothing_to_carry"
   | "no_native_thread"
@@ -54,8 +55,10 @@ export type NativeObstacle =
   | "point_inside_turn"
   | "point_before_head"
   | "source_busy";
+/** Why a fork could not be given its context as text. */
 export type ReplayObstacle = "replay_disabled" | "nothing_to_carry";
 
+/** Which ways of forking there are at a point: true, or what stands in the way. */
 export interface ForkAvailability {
   readonly native: true | NativeObstacle;
   readonly replay: true | ReplayObstacle;

@@ -27,6 +27,7 @@ import {
   type ThreadReader,
 } from "./thread-reader.ts";
 
+/** A point of a thread as somebody names it. */
 export type ForkPointName =
   | { readonly kind: "latest_stable" }
   | { readonly kind: "run"; readonly runId: RunId }
@@ -35,6 +36,7 @@ export type ForkPointName =
   | { readonly kind: "message"; readonly seq: number | null }
   | { readonly kind: "provider_thread"; readonly providerThreadId: ProviderThreadId };
 
+/** A point at which a thread can be forked, and what is cut there. */
 export interface ForkPoint {
   readonly point: ContextSourcePoint;
   /** What the user had written at a cut before it (C5.8). */

@@ -17,6 +17,7 @@ export type RunId = `run_${string}`;
 export type WaitId = `wait_${string}`;
 /** Names a transfer. */
 export type TransferId = `xfr_${string}`;
+/** Names a handoff. */
 export type HandoffId = `hnd_${string}`;
 /** Names an artifact: what was too large for a message. */
 export type ArtifactId = `art_${string}`;
@@ -24,7 +25,9 @@ export type ArtifactId = `art_${string}`;
 export type RequestId = `req_${string}`;
 export type CommandId = `cmd_${string}`;
 export type EventId = `evt_${string}`;
+/** Names a conversation of a provider. */
 export type ProviderThreadId = `pth_${string}`;
+/** Names what a run has left when it had settled. */
 export type CheckpointId = `ckp_${string}`;
 export type PinId = `pin_${string}`;
 export type IntentId = `int_${string}`;

@@ -2,6 +2,8 @@
  * Sets of run ordinals as ranges, both ends inside, sorted, disjoint and never adjacent: a thread of ten thousand runs on
  * one provider is one pair (lineage C20.16).
  */
+
+/** Runs from one number to another, both of them inside. */
 export type OrdinalRange = readonly [from: number, to: number];
 
 export const NO_ORDINALS: readonly OrdinalRange[] = [];

@@ -3,6 +3,7 @@ import type { CheckpointId, PinId, RunId, ThreadId } from "./ids.ts";
 import type { OrdinalRange } from "./ordinals.ts";
 
 export const PIN_SECTIONS = ["decisions", "constraints", "openItems", "nextActions"] as const;
+/** Under which heading a line is kept: `decisions`, `constraints`, `openItems` or `nextActions`. */
 export type PinSection = (typeof PIN_SECTIONS)[number];
 
 /** A line that a run has pinned; copied verbatim wherever it goes (C6.4). */
@@ -18,6 +19,7 @@ export interface SnapshotLine {
   readonly pinId?: PinId;
 }
 
+/** A revision of the pinned context of a thread, immutable. */
 export interface SnapshotRecord {
   readonly version: 1;
   readonly threadId: ThreadId;

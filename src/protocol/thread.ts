@@ -9,10 +9,11 @@ import type { OrdinalRange } from "./ordinals.ts";
 import type { Pin } from "./snapshot.ts";
 import type { ContextSourcePoint } from "./transfer.ts";
 
-/** `projected-only`: every run opens on the snapshot alone and nothing native is resumed (C4.14). */
 export const CONTINUITIES = ["resume-native", "projected-only"] as const;
+/** `resume-native`; or `projected-only`: every run opens on the snapshot alone and nothing native is resumed (C4.14). */
 export type Continuity = (typeof CONTINUITIES)[number];
 
+/** From which thread one has come, and how. */
 export interface Lineage {
   readonly parentThreadId: ThreadId | null;
   readonly relationshipToParent: "fork" | "subagent" | null;
@@ -49,7 +50,12 @@ export const forkPolicySchema = z.strictObject({
   /** Retries of one user action give one fork (C5.6). */
   requestId: z.string().max(128).regex(/\S/, "it is blank").nullable().default(null),
 });
+/** How a fork gets its context: a `strategy`, how text is made where it is replayed, and the id of the request. */
 export type ForkPolicy = z.output<typeof forkPolicySchema>;
+/**
+ * The same as it is given, all of it optional: `strategy` (`auto`, `native`, `replay`, `new_session`), `replay` (`mode`:
+ * `recent` or `summary_plus_recent`, `maxSeedChars`, `recentMessages`), `requestId`.
+ */
 export type ForkPolicyInput = z.input<typeof forkPolicySchema>;
 
 /** What a user wants the next run to use; taken over into the binding when a provider has accepted it (C4.16). */
@@ -110,6 +116,7 @@ export interface ForkDraft {
 }
 
 export const RUN_OUTCOMES = ["completed", "failed", "cancelled", "interrupted"] as const;
+/** How a run has ended: `completed`, `failed`, `cancelled` or `interrupted`. */
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
 /** A view of a run as the immutable record of what it was allowed and on what it opened (C1.3). Its id is the run's. */
@@ -129,8 +136,10 @@ export interface ExecutionRef {
 
 /** How much of a run the history mirror has (C13.2 to C13.5), from best to worst. */
 export const HISTORY_LEVELS = ["complete", "partial", "final-only", "unsupported"] as const;
+/** How much of a run or a thread its history has: `complete`, `partial`, `final-only` or `unsupported`. */
 export type HistoryLevel = (typeof HISTORY_LEVELS)[number];
 
+/** What was collected of the history of a run. */
 export interface HistoryState {
   readonly level: HistoryLevel;
   /** Source lines that could not be read. */

@@ -52,6 +52,7 @@ export const sourcePointSchema = z.strictObject({
   providerTurnRef: nativeRefSchema.nullable(),
   cut: z.enum(["inclusive", "exclusive"]),
 });
+/** A place in the history of a thread: its last run inside, and where in that run it is cut. */
 export type ContextSourcePoint = z.output<typeof sourcePointSchema>;
 
 /** How context was carried; the kind of its text where it was carried as text. */
@@ -69,6 +70,7 @@ export const STALENESS_SIGNALS = [
   "clean_context",
   "delta_too_large",
 ] as const;
+/** Why a conversation of a provider is not gone on with, such as `resume_failed` or `off_provider_runs`. */
 export type StalenessSignal = (typeof STALENESS_SIGNALS)[number];
 
 /** Why and from where context has moved. */
@@ -108,6 +110,7 @@ export interface TransferRecord {
   readonly digest: string;
 }
 
+/** A handoff of everything, of what was missed, or of what a checkpoint holds. */
 export type HandoffKind = "portable_context" | "delta_context" | "checkpoint_context";
 export type HandoffStrategy =
   | "delta_since_target_last_seen"

@@ -19,14 +19,14 @@ import type { ConnectOptions } from "./connection.ts";
 import type { EventOptions } from "./event-stream.ts";
 import { choiceShape, storeSchema } from "./options.ts";
 
-const text = z.string();
-const count = z.number().int().min(0);
-const rows = z.number().int().min(1);
-const key = z.string().min(1).optional();
-const flag = z.boolean().optional();
-const cursor = z.string().nullable().optional();
+export const text = z.string();
+export const count = z.number().int().min(0);
+export const rows = z.number().int().min(1);
+export const key = z.string().min(1).optional();
+export const flag = z.boolean().optional();
+export const cursor = z.string().nullable().optional();
 const figure = z.number().min(0);
-const idOf = <Prefix extends IdPrefix>(prefix: Prefix) =>
+export const idOf = <Prefix extends IdPrefix>(prefix: Prefix) =>
   z.custom<`${Prefix}_${string}`>(
     (value) => typeof value === "string" && value.startsWith(`${prefix}_`),
     `is no id of this kind; it looks like ${prefix}_…`,
@@ -34,7 +34,7 @@ const idOf = <Prefix extends IdPrefix>(prefix: Prefix) =>
 const outputSchema = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
 
 const keyed = optionsOf<Keyed>({ key });
-const page = optionsOf<PageOptions>({ after: cursor, limit: rows.optional() });
+export const page = optionsOf<PageOptions>({ after: cursor, limit: rows.optional() });
 const used = optionsOf<HostUsage>({
   inputTokens: figure,
   outputTokens: figure,

@@ -25,7 +25,7 @@ import { type Identity, ownIdentity, provenDead } from "../platform/process-iden
 import type { Residency } from "../residency/slots.ts";
 import type { Lease, Store } from "../store/port.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
-import { Threads } from "../threads/threads.ts";
+import { Threads } from "./threads.ts";
 import { RUNTIME } from "./arguments.ts";
 import { type ConfigSources, rootConfig } from "./configs.ts";
 import {
@@ -108,10 +108,8 @@ class OwnRuntime implements Runtime {
       providers,
       provenDead: this.#isDead,
       open: async (id) => (await this.openTree({ id })).control,
-      make: (id, { id: _id, parent: _parent, ...asked }, lineage) => {
-        checkTreeOptions(asked);
-        return this.#visits.during(id, (lease) => this.#make(lease, asked, lineage));
-      },
+      make: (id, { id: _id, parent: _parent, ...asked }, lineage) =>
+        this.#visits.during(id, (lease) => this.#make(lease, asked, lineage)),
     };
     this.threads = new Threads(this.#threadPorts);
   }

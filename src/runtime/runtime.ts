@@ -1,6 +1,6 @@
 /** What a runtime does, as a program sees it. */
 import type { Store } from "../store/port.ts";
-import type { Threads } from "../threads/threads.ts";
+import type { Threads } from "./threads.ts";
 import type { Connection, ConnectOptions } from "./connection.ts";
 import type { TreeOptions } from "./options.ts";
 import type { TreeHandle } from "./tree-handle.ts";

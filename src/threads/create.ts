@@ -7,7 +7,8 @@ import { requireTitle } from "./fork.ts";
 import type { ThreadPorts } from "./ports.ts";
 import { requireThread } from "./thread-view.ts";
 
-export interface CreateOptions {
+/** What `threads.create` takes; what is left out comes from defaults. */
+export interface ThreadOptions {
   /** An id of one's own, free and of the form of ours; default: a new one. Nothing is ever joined (S1-17). */
   readonly id?: string;
   readonly title?: string;
@@ -22,7 +23,7 @@ export interface CreateOptions {
 }
 
 /** @throws RejectedError `THREAD_EXISTS`, `THREAD_NOT_FOUND` for the parent, `INVALID_ARGUMENT`. */
-export async function createThread(ports: ThreadPorts, options: CreateOptions): Promise<ThreadId> {
+export async function createThread(ports: ThreadPorts, options: ThreadOptions): Promise<ThreadId> {
   const id = options.id ?? ports.ids.mint("thread");
   if (!isThreadId(id)) {
     throw new RejectedError(

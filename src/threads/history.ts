@@ -135,6 +135,7 @@ export function historyLevel(view: StoreView, { threadId }: AgentRecord): Histor
   }
 }
 
+/** A page of what happened in a thread, as its providers tell it. */
 export interface HistoryPage extends Page<HistoryEntry> {
   /** Of the whole thread; null while nothing of it was collected. */
   readonly level: HistoryLevel | null;

@@ -11,7 +11,7 @@ import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
 import type { Lease, ProcessIdentity, Store } from "../store/port.ts";
-import type { CreateOptions } from "./create.ts";
+import type { ThreadOptions } from "./create.ts";
 import type { CapabilitiesOf } from "./fork.ts";
 
 export interface ThreadPorts {
@@ -28,7 +28,7 @@ export interface ThreadPorts {
   /** For a tree that is about to be made; given back when `act` is done. */
   withNewTree<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T>;
   /** Makes a tree whose root is a thread in this line, and gives it back. */
-  make(tree: ThreadId, options: CreateOptions, lineage: Lineage): Promise<void>;
+  make(tree: ThreadId, options: ThreadOptions, lineage: Lineage): Promise<void>;
   /**
    * One commit on a tree: of its owner, when that is this process, else of a claim that lasts as long. Nothing is recovered
    * and nothing runs by it. @throws RejectedError `NOT_OWNER` while another process owns it.

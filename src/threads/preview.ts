@@ -18,6 +18,7 @@ import { estimateTokens } from "../policy/estimate-tokens.ts";
 import { itemsOf } from "./items.ts";
 import { type ProviderCoverage, coverageOf, requireThread } from "./thread-view.ts";
 
+/** A text that a provider would be told. */
 export interface PreviewedText {
   /** The pending transfer that it would resolve; null for a switch that would be made. */
   readonly transferId: TransferId | null;
@@ -31,6 +32,7 @@ export interface PreviewedText {
   readonly text: string;
 }
 
+/** What would happen if the next run went to a provider. */
 export interface StartPreview {
   readonly provider: string;
   readonly model: string | null;

@@ -23,6 +23,7 @@ import { type Asked, NativeRollback } from "./rollback-call.ts";
 import { writeRollback } from "./rollback-write.ts";
 import { requireOpenThread, type ThreadAgent, threadOf } from "./verbs.ts";
 
+/** Up to where a thread is rolled back. */
 export type RollbackTo =
   /** The last run that stays; 0 takes back all of them. */
   | { readonly kind: "ordinal"; readonly ordinal: number }
@@ -30,6 +31,7 @@ export type RollbackTo =
   /** Place of the user's message that is taken back with all that follows: 1, 2, 3 … in the transcript. */
   | { readonly kind: "before_message"; readonly seq: number };
 
+/** What a rollback takes back, and whether the provider has to follow. */
 export interface RollbackOptions {
   readonly to: RollbackTo;
   /** `demanded`: with the provider's own rollback or not at all. */

@@ -12,6 +12,7 @@ import {
   type ThreadDocument,
 } from "./thread-view.ts";
 
+/** All there is to see of a thread at one moment. */
 export interface ShownThread {
   readonly thread: ThreadDocument;
   readonly executions: Page<ExecutionRef>;

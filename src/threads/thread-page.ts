@@ -27,7 +27,7 @@ export function pageFor(
   thread: AgentRecord,
   { before, limit, depth, redact }: PageRequest,
 ): JsonObject {
-  const page = transcriptOf(view, thread, { ...(before === undefined ? {} : { before }), limit }, depth);
+  const page = transcriptOf(view, thread, { before: before ?? null, limit }, depth);
   const own = reader.config.provider;
   const wordsOf = (item: TranscriptItem, owner: AgentRecord["threadId"]): Redact => {
     const run = item.runId === null ? undefined : view.run(item.runId);

@@ -21,6 +21,7 @@ export type ThreadActivity =
   | { readonly kind: "idle" }
   | { readonly kind: "running" | "unsettled"; readonly executionId: RunId };
 
+/** A thread as lists show it. */
 export interface ThreadSummary extends Pick<ThreadFacts, "agentId" | "title" | "lineage" | "continuity"> {
   readonly id: ThreadId;
   readonly treeId: TreeId;
@@ -54,6 +55,7 @@ export interface ProviderCoverage {
   readonly gap: readonly OrdinalRange[];
 }
 
+/** A thread with where it comes from, what it is on, and who knows what. */
 export interface ThreadDocument extends ThreadSummary {
   readonly forkedFrom: ThreadFacts["forkedFrom"];
   readonly forkPolicy: ThreadFacts["forkPolicy"];

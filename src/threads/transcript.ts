@@ -15,7 +15,8 @@ import type { HandoffRecord } from "../protocol/transfer.ts";
 import { ancestorsOf } from "../lineage/chain.ts";
 import type { StoreView } from "../store/port.ts";
 
-interface Placed {
+/** Where an entry of a transcript stands. */
+export interface EntryPlace {
   /** The same for as long as the thread exists. */
   readonly id: string;
   /** Whose it is: where a link leads. */
@@ -24,8 +25,9 @@ interface Placed {
   readonly readOnly: boolean;
 }
 
+/** An item, a handoff with its state, or the line between a thread and its fork. */
 export type TranscriptEntry =
-  | (Placed & {
+  | (EntryPlace & {
       readonly kind: "item";
       readonly item: TranscriptItem;
       /** Its run was rolled back, in a fork before the fork was made (C9.3). */
@@ -34,7 +36,7 @@ export type TranscriptEntry =
       readonly answerable: readonly RequestId[];
     })
   /** Context that was handed over, with what has become of it (C15.8). */
-  | (Placed & {
+  | (EntryPlace & {
       readonly kind: "handoff";
       readonly item: TranscriptItem;
       readonly historical: boolean;
@@ -44,8 +46,9 @@ export type TranscriptEntry =
       > | null;
     })
   /** Behind it begins what the fork has said itself. */
-  | (Placed & { readonly kind: "divider"; readonly parent: ThreadId; readonly child: ThreadId });
+  | (EntryPlace & { readonly kind: "divider"; readonly parent: ThreadId; readonly child: ThreadId });
 
+/** A page of a conversation with that of its ancestors. */
 export interface ThreadTranscript {
   /** Oldest first. */
   readonly entries: readonly TranscriptEntry[];
@@ -67,11 +70,11 @@ interface Stretch {
 export function transcriptOf(
   view: StoreView,
   agent: AgentRecord,
-  { before, limit }: { readonly before?: string; readonly limit: number },
+  { before, limit }: { readonly before: string | null; readonly limit: number },
   depth: number,
 ): ThreadTranscript {
   const { stretches, complete } = lineOf(view, agent, depth);
-  const place = before === undefined ? { at: 0, index: agent.items } : placeOf(stretches, before);
+  const place = before === null ? { at: 0, index: agent.items } : placeOf(stretches, before);
   const entries: TranscriptEntry[] = [];
   let { at, index } = place;
   while (entries.length < limit) {

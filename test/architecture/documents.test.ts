@@ -49,3 +49,16 @@ test("the programs of README.md compile", { timeout: compiling }, () => {
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+test("what the methods of `runtime.threads` take and answer is exported, too", { timeout: compiling }, () => {
+  const exported = apiExports();
+  const names = new Set(exported.map(({ name }) => name));
+  const threads = exported.filter(({ name }) => name === "Threads" || name === "ThreadReads");
+  expect(threads).toHaveLength(2);
+  for (const { signature } of threads) {
+    const code = signature.replaceAll(/\/\*\*.*?\*\//gs, "").replaceAll(/"[^"]*"/g, "");
+    const named = new Set(code.match(/\b[A-Z]\w+/g));
+    named.delete("Promise");
+    expect([...named].filter((name) => !names.has(name))).toEqual([]);
+  }
+});

@@ -251,7 +251,7 @@ describe.each(STORES)("forks by agents on %s", (store) => {
     await tree.idle();
     const other = await h.runtime.openTree();
     await (await other.root.send("go")).outcome();
-    foreign = (await h.runtime.threads.fork(other.id)).agent.threadId;
+    foreign = (await h.runtime.threads.fork(other.id)).thread.id;
     await h.ask("merge");
     const merged = await new Look(h).outputs("/root", "merge_back");
     expect(merged).toMatchObject([

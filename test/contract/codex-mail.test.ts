@@ -328,8 +328,8 @@ describe.each(STORES)("mail on %s", (store) => {
     });
     h.provider.append("/root", say("first"), spawn("worker", "count"), say("asked"), say("seen one"));
     await h.ask("begin");
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
-    await using fork = await h.runtime.openTree({ id: agent.treeId });
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
+    await using fork = await h.runtime.openTree({ id: thread.treeId });
     for (const text of ["begin", "go"]) await (await fork.root.send(text)).outcome();
     h.provider.gates.open("one");
     await fork.idle();

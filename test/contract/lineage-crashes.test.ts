@@ -152,7 +152,7 @@ function taking(message: string, provider?: string): Pick<Command, "command" | "
 }
 
 async function fork(life: Life, strategy: "auto" | "native" | "replay"): Promise<void> {
-  life.thread = (await life.threads.fork(life.h.tree.id, { policy: { strategy } })).agent.threadId;
+  life.thread = (await life.threads.fork(life.h.tree.id, { policy: { strategy } })).thread.id;
 }
 
 const statuses = (view: StoreView, life: Life) =>

@@ -13,7 +13,7 @@ import { createNativeConversations } from "../../src/providers/scripted/native/c
 import { nativeChild } from "../../src/providers/scripted/native/words.ts";
 import { ask, gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import { RejectedError } from "../../src/protocol/errors.ts";
-import type { ForkOptions } from "../../src/threads/threads.ts";
+import type { ForkOptions } from "../../src/runtime/threads.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
 
 type Store = (typeof STORES)[number];
@@ -36,12 +36,12 @@ async function talk(h: Harness, ...messages: string[]): Promise<void> {
 
 /** Forks the harness's thread and sends a first message to the fork. */
 async function forkAndSend(h: Harness, options: ForkOptions, message: string, provider?: string) {
-  const { agent } = await h.runtime.threads.fork(h.tree.id, options);
-  const tree = await h.runtime.openTree({ id: agent.threadId });
+  const { thread } = await h.runtime.threads.fork(h.tree.id, options);
+  const tree = await h.runtime.openTree({ id: thread.id });
   const work = await tree.root.send(message, provider === undefined ? {} : { provider });
   const outcome = await work.outcome();
-  const { rows } = await h.runtime.threads.transfers(agent.threadId, { limit: 10 });
-  return { child: agent.threadId, tree, outcome, transfer: rows.find(({ type }) => type === "fork")! };
+  const { rows } = await h.runtime.threads.transfers(thread.id, { limit: 10 });
+  return { child: thread.id, tree, outcome, transfer: rows.find(({ type }) => type === "fork")! };
 }
 
 const moved = async (h: Harness, thread: string): Promise<unknown[]> => {
@@ -58,10 +58,10 @@ describe.each(STORES)("a fork on %s", (store) => {
     await h.clock.settle();
     const before = await h.runtime.threads.get(h.tree.id);
     const calls = native.calls().length;
-    const { agent, transfer, draft } = await h.runtime.threads.fork(h.tree.id);
+    const { thread: made, transfer, draft } = await h.runtime.threads.fork(h.tree.id);
     expect(native.calls()).toHaveLength(calls);
     expect(await h.runtime.threads.get(h.tree.id)).toEqual(before);
-    expect(await h.runtime.threads.get(agent.threadId)).toMatchObject({
+    expect(await h.runtime.threads.get(made.id)).toMatchObject({
       status: "open",
       executions: 0,
       provider: null,
@@ -72,8 +72,8 @@ describe.each(STORES)("a fork on %s", (store) => {
     });
     expect(transfer).toMatchObject({ type: "fork", status: "pending", resolution: null, intent: null });
     expect(draft).toBeNull();
-    expect((await h.runtime.threads.handoffs(agent.threadId, { limit: 10 })).rows).toEqual([]);
-    const types = await h.store.read((view) => view.events(agent.threadId, 0, 10).map(({ type }) => type));
+    expect((await h.runtime.threads.handoffs(made.id, { limit: 10 })).rows).toEqual([]);
+    const types = await h.store.read((view) => view.events(made.id, 0, 10).map(({ type }) => type));
     expect(types).toEqual(["thread.forked"]);
   });
 
@@ -128,16 +128,20 @@ describe.each(STORES)("a fork on %s", (store) => {
     await talk(h, "one", "two  ✓ exactly");
     const items = await h.tree.root.transcript();
     const index = items.findIndex((item) => item.kind === "user" && item.text.startsWith("two"));
-    const { agent, draft, transfer } = await h.runtime.threads.fork(h.tree.id, {
+    const {
+      thread: made,
+      draft,
+      transfer,
+    } = await h.runtime.threads.fork(h.tree.id, {
       at: { kind: "message", seq: index + 1 },
     });
     expect(draft!.text).toBe("two  ✓ exactly");
     expect(transfer.sourcePoint.ordinal).toBe(1);
-    const tree = await h.runtime.openTree({ id: agent.threadId });
+    const tree = await h.runtime.openTree({ id: made.id });
     await (await tree.root.send("two again")).outcome();
     // The cut is the end of the run before: the provider can fork there.
     expect(native.wire().at(-1)).toMatchObject({ method: "thread/fork" });
-    expect(await h.runtime.threads.draft(agent.threadId)).toBeNull();
+    expect(await h.runtime.threads.draft(made.id)).toBeNull();
   });
 
   test("S2-38 C5.10 on the first message inherits nothing, keeps draft, title and workspace", async () => {
@@ -287,8 +291,8 @@ describe.each(STORES)("a fork on %s", (store) => {
     const native = turnFork(SCRIPTS);
     const h = await opened(store, native);
     await talk(h, "one");
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
-    expect(agent.thread!.forkedFrom!.point.ordinal).toBe(1);
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
+    expect(thread.forkedFrom!.point.ordinal).toBe(1);
     await expect(
       h.runtime.threads.fork(h.tree.id, { at: { kind: "message", seq: null } }),
     ).rejects.toMatchObject({ code: "FORK_UNCOMMITTED_MESSAGE" });
@@ -416,15 +420,12 @@ describe.each(STORES)("a fork on %s", (store) => {
     const h = await opened(store, turnFork(SCRIPTS));
     await talk(h, "one");
     const first = await h.runtime.threads.fork(h.tree.id);
-    const tree = await h.runtime.openTree({ id: first.agent.threadId });
+    const tree = await h.runtime.openTree({ id: first.thread.id });
     await (await tree.root.send("two")).outcome();
-    const second = await h.runtime.threads.fork(first.agent.threadId);
-    expect([first, second].map(({ agent }) => agent.thread!.title)).toEqual([
-      "Work (fork 1)",
-      "Work (fork 2)",
-    ]);
+    const second = await h.runtime.threads.fork(first.thread.id);
+    expect([first, second].map(({ thread }) => thread.title)).toEqual(["Work (fork 1)", "Work (fork 2)"]);
     const named = await h.runtime.threads.fork(h.tree.id, { title: "Another" });
-    expect(named.agent.thread!.title).toBe("Another");
+    expect(named.thread.title).toBe("Another");
   });
 
   test("X-16 C5.6 retries of one action make one fork, and the same id for another is refused", async () => {
@@ -435,7 +436,7 @@ describe.each(STORES)("a fork on %s", (store) => {
       h.runtime.threads.fork(h.tree.id, options),
       h.runtime.threads.fork(h.tree.id, options),
     ]);
-    expect(both[0].agent.threadId).toBe(both[1].agent.threadId);
+    expect(both[0].thread.id).toBe(both[1].thread.id);
     await expect(h.runtime.threads.fork(h.tree.id, { ...options, title: "Else" })).rejects.toMatchObject({
       code: "COMMAND_ID_CONFLICT",
     });

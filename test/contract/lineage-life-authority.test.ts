@@ -207,35 +207,35 @@ test.each(STORES)(
     await using h = await harness({ store, scripts, others: { b } });
     const { threads } = h.runtime;
     await h.ask("one");
-    const { agent: child } = await threads.fork(h.tree.id);
-    const tree = await h.runtime.openTree({ id: child.threadId });
-    await threads.continue(child.threadId, "two");
+    const { thread: child } = await threads.fork(h.tree.id);
+    const tree = await h.runtime.openTree({ id: child.id });
+    await threads.continue(child.id, "two");
     await tree.idle();
-    await threads.continue(child.threadId, "three", { provider: "b" });
+    await threads.continue(child.id, "three", { provider: "b" });
     await tree.idle();
-    await threads.continue(child.threadId, "delegate");
+    await threads.continue(child.id, "delegate");
     await tree.idle();
     const worker = await tree.agent("worker");
-    const back = await threads.mergeBack(child.threadId);
-    const { agent: grandchild } = await threads.fork(child.threadId);
+    const back = await threads.mergeBack(child.id);
+    const { thread: grandchild } = await threads.fork(child.id);
     const { id } = h.tree;
     expect((await threads.get(id)).lineage).toEqual({
       parentThreadId: null,
       relationshipToParent: null,
       rootThreadId: id,
     });
-    expect((await threads.get(child.threadId)).lineage).toEqual({
+    expect((await threads.get(child.id)).lineage).toEqual({
       parentThreadId: id,
       relationshipToParent: "fork",
       rootThreadId: id,
     });
     expect((await threads.get(worker.threadId)).lineage).toEqual({
-      parentThreadId: child.threadId,
+      parentThreadId: child.id,
       relationshipToParent: "subagent",
       rootThreadId: id,
     });
-    expect((await threads.get(grandchild.threadId)).lineage.rootThreadId).toBe(id);
-    const { rows } = await threads.transfers(child.threadId, { limit: 100 });
+    expect((await threads.get(grandchild.id)).lineage.rootThreadId).toBe(id);
+    const { rows } = await threads.transfers(child.id, { limit: 100 });
     expect(new Set(rows.map(({ type }) => type))).toEqual(
       new Set(["fork", "provider_handoff", "merge_back", "subagent_spawn", "subagent_result"]),
     );

@@ -185,22 +185,22 @@ describe.each(STORES)("a thread without a process on %s", (store) => {
     await using h = await harness({ store, scripts: { "/root": [repeat(say("yes"))] } });
     await h.ask("one");
     await h.ask("two, word for word");
-    const { agent, transfer } = await h.runtime.threads
+    const { thread, transfer } = await h.runtime.threads
       .fork(h.tree.id, { at: { kind: "message", seq: 4 } })
       .catch(async () => h.runtime.threads.fork(h.tree.id, { at: { kind: "message", seq: 3 } }));
     await h.crash();
     const { threads } = h.runtime;
-    expect((await threads.transfers(agent.threadId, PAGE)).rows).toEqual([transfer]);
+    expect((await threads.transfers(thread.id, PAGE)).rows).toEqual([transfer]);
     expect(transfer.status).toBe("pending");
-    expect(await threads.draft(agent.threadId)).toMatchObject({
+    expect(await threads.draft(thread.id)).toMatchObject({
       text: "two, word for word",
       clearedAt: null,
     });
-    await threads.continue(agent.threadId, "three");
-    await (await h.runtime.openTree({ id: agent.threadId })).idle();
-    expect((await threads.transfers(agent.threadId, PAGE)).rows).toMatchObject([
+    await threads.continue(thread.id, "three");
+    await (await h.runtime.openTree({ id: thread.id })).idle();
+    expect((await threads.transfers(thread.id, PAGE)).rows).toMatchObject([
       { id: transfer.id, status: "consumed" },
     ]);
-    expect(await threads.draft(agent.threadId)).toBeNull();
+    expect(await threads.draft(thread.id)).toBeNull();
   });
 });

@@ -38,8 +38,7 @@ async function run(
   expect(await tree.work(work.id).outcome()).toMatchObject({ ending: "completed" });
 }
 
-const fork = async (h: Harness): Promise<ThreadId> =>
-  (await h.runtime.threads.fork(h.tree.id)).agent.threadId;
+const fork = async (h: Harness): Promise<ThreadId> => (await h.runtime.threads.fork(h.tree.id)).thread.id;
 const sent = (provider: ScriptedProvider): string =>
   JSON.stringify(provider.requests("/root").at(-1)!.messages);
 const count = (text: string, part: string): number => text.split(part).length - 1;
@@ -58,14 +57,14 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     await using _ = h;
     await run(h, "q1;");
     await run(h, "q2;");
-    const { agent, transfer } = await h.runtime.threads.fork(h.tree.id);
-    for (const n of [1, 2, 3]) await run(h, `f${n};`, agent.threadId);
+    const { thread, transfer } = await h.runtime.threads.fork(h.tree.id);
+    for (const n of [1, 2, 3]) await run(h, `f${n};`, thread.id);
     await run(h, "q3;");
     const before = (await h.runtime.threads.get(h.tree.id)).revision;
-    const merge = await h.runtime.threads.mergeBack(agent.threadId);
+    const merge = await h.runtime.threads.mergeBack(thread.id);
     expect(merge).toMatchObject({ status: "pending", basePoint: transfer.sourcePoint });
     expect(merge.basePoint!.ordinal).toBe(2);
-    expect(merge.sourcePoint).toMatchObject({ threadId: agent.threadId, ordinal: 3 });
+    expect(merge.sourcePoint).toMatchObject({ threadId: thread.id, ordinal: 3 });
     expect(await handoffsOf(h)).toEqual([]);
     expect((await h.runtime.threads.get(h.tree.id)).revision).toBe(before + 1);
     await run(h, "q4;");
@@ -76,7 +75,7 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     expect(handoff!.summaryText).not.toContain("q1;");
     expect(handoff).toMatchObject({
       kind: "delta_context",
-      sourceThreadId: agent.threadId,
+      sourceThreadId: thread.id,
       coveredRuns: [[1, 3]],
     });
     expect(await merges(h)).toMatchObject([

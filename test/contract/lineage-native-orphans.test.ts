@@ -26,7 +26,7 @@ async function run(h: Harness, thread: ThreadId, message: string) {
 async function forkAt(h: Harness, ordinal: number): Promise<ThreadId> {
   const { id: runId } = (await h.store.read((view) => view.runAt(h.tree.id, ordinal)))!;
   const at = { kind: "run", runId } as const;
-  return (await h.runtime.threads.fork(h.tree.id, { at, policy: { strategy: "native" } })).agent.threadId;
+  return (await h.runtime.threads.fork(h.tree.id, { at, policy: { strategy: "native" } })).thread.id;
 }
 
 /** What the user has said in the conversation that the thread goes on in. */

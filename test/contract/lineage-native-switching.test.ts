@@ -282,10 +282,10 @@ describe.each(STORES)("a native switch on %s", (store) => {
     await talk(h, "a", "one");
     await talk(h, "b", "two");
     const calls = a.calls().length + b.calls().length;
-    const { agent, transfer } = await h.runtime.threads.fork(h.tree.id);
+    const { thread, transfer } = await h.runtime.threads.fork(h.tree.id);
     expect(a.calls().length + b.calls().length).toBe(calls);
     expect(transfer).toMatchObject({ status: "pending", sourceProvider: "b", targetProvider: null });
-    const tree = await h.runtime.openTree({ id: agent.threadId });
+    const tree = await h.runtime.openTree({ id: thread.id });
     expect((await (await tree.root.send("three", { provider: "a" })).outcome()).ending).toBe("completed");
     const told = turn(a).preambles[0]!.text;
     expect(told).toContain("A answers one");
@@ -295,8 +295,8 @@ describe.each(STORES)("a native switch on %s", (store) => {
   test("S2-21 S2-22 C5.19 a native fork takes as long as it takes, and nobody asks whether it is ready", async () => {
     const { h, a } = await pair(store);
     await talk(h, "a", "one");
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
-    const tree = await h.runtime.openTree({ id: agent.threadId });
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
+    const tree = await h.runtime.openTree({ id: thread.id });
     a.fault("forkThread", hang("fork"));
     const work = await tree.root.send("two");
     await a.gates.arrived("fork");

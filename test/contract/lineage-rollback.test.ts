@@ -348,42 +348,42 @@ describe.each(STORES)("forks and rollbacks on %s", (store) => {
     const { h } = await open(store);
     await using _ = h;
     await runs(h, 1, 2);
-    const { agent, transfer } = await h.runtime.threads.fork(h.tree.id);
-    await run(h, "f1;", undefined, agent.threadId);
-    await h.runtime.threads.rollBack(agent.threadId, ordinal(0));
-    const transfers = (await h.runtime.threads.transfers(agent.threadId, { limit: 10 })).rows;
+    const { thread, transfer } = await h.runtime.threads.fork(h.tree.id);
+    await run(h, "f1;", undefined, thread.id);
+    await h.runtime.threads.rollBack(thread.id, ordinal(0));
+    const transfers = (await h.runtime.threads.transfers(thread.id, { limit: 10 })).rows;
     expect(transfers.map(({ type, status }) => [type, status])).toEqual([
       ["fork", "consumed"],
       ["fork", "pending"],
     ]);
     expect(transfers[1]!.sourcePoint).toEqual(transfer.sourcePoint);
-    await run(h, "f2;", undefined, agent.threadId);
+    await run(h, "f2;", undefined, thread.id);
     expect(sent(h.provider)).toContain("q2;");
     expect(sent(h.provider)).not.toContain("f1;");
     // Where a run of its own stays, nothing is told again.
-    await run(h, "f3;", undefined, agent.threadId);
-    await h.runtime.threads.rollBack(agent.threadId, ordinal(2));
-    await run(h, "f4;", undefined, agent.threadId);
+    await run(h, "f3;", undefined, thread.id);
+    await h.runtime.threads.rollBack(thread.id, ordinal(2));
+    await run(h, "f4;", undefined, thread.id);
     expect(sent(h.provider).match(/q2;/g)).toHaveLength(sent(h.provider).match(/q1;/g)!.length);
-    expect((await h.runtime.threads.transfers(agent.threadId, { limit: 10 })).rows).toHaveLength(2);
+    expect((await h.runtime.threads.transfers(thread.id, { limit: 10 })).rows).toHaveLength(2);
   });
 
   test("X-11 C9.9 a fork tells of the state at its cut, whatever its source does afterwards", async () => {
     const { h } = await open(store);
     await using _ = h;
     await runs(h, 1, 4);
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
     await run(h, "q5;");
     await h.runtime.threads.rollBack(h.tree.id, ordinal(2));
     // A fork of the same moment that was taken after the rollback knows nothing of what it took back.
     await run(h, "q6;");
     const late = await h.runtime.threads.fork(h.tree.id);
-    await run(h, "f1;", undefined, agent.threadId);
+    await run(h, "f1;", undefined, thread.id);
     const told = sent(h.provider);
     for (const n of [1, 2, 3, 4]) expect(told).toContain(`q${n};`);
     for (const n of [5, 6]) expect(told).not.toContain(`q${n};`);
     expect(told).not.toContain("rolled_back");
-    await run(h, "f1;", undefined, late.agent.threadId);
+    await run(h, "f1;", undefined, late.thread.id);
     const others = sent(h.provider);
     for (const n of [1, 2, 6]) expect(others).toContain(`q${n};`);
     for (const n of [3, 4, 5]) expect(others).not.toContain(`q${n};`);
@@ -441,19 +441,19 @@ describe.each(STORES)("the undo of a rollback on %s", (store) => {
     const { h } = await open(store);
     await using _ = h;
     await runs(h, 1, 2);
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
-    await run(h, "f1;", undefined, agent.threadId);
-    const tree = await h.runtime.openTree({ id: agent.threadId });
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
+    await run(h, "f1;", undefined, thread.id);
+    const tree = await h.runtime.openTree({ id: thread.id });
     const message = (await tree.root.transcript()).find((item) => item.kind === "user")!;
-    await h.runtime.threads.rollBack(agent.threadId, {
+    await h.runtime.threads.rollBack(thread.id, {
       to: { kind: "before_message", seq: message.index + 1 },
     });
-    expect(await h.runtime.threads.draft(agent.threadId)).toMatchObject({ text: "f1;" });
-    await h.runtime.threads.undoRollback(agent.threadId);
-    expect(await h.runtime.threads.draft(agent.threadId)).toBeNull();
-    const { rows } = await h.runtime.threads.transfers(agent.threadId, { limit: 10 });
+    expect(await h.runtime.threads.draft(thread.id)).toMatchObject({ text: "f1;" });
+    await h.runtime.threads.undoRollback(thread.id);
+    expect(await h.runtime.threads.draft(thread.id)).toBeNull();
+    const { rows } = await h.runtime.threads.transfers(thread.id, { limit: 10 });
     expect(rows.map(({ status }) => status)).toEqual(["consumed", "superseded"]);
-    await run(h, "f2;", undefined, agent.threadId);
+    await run(h, "f2;", undefined, thread.id);
     const told = sent(h.provider);
     expect(told).toContain("f1;");
     expect(told.match(/this is a fork|q1;/g)).toHaveLength(told.match(/q1;/g)!.length);

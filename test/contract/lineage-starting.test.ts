@@ -69,7 +69,7 @@ describe.each(STORES)("a run that is about to begin on %s", (store) => {
   test("C7.5 C4.13 X-8 a merge-back that it carries is consumed, and the newer one goes with the next run", async () => {
     const { h, a } = await pair(store);
     await run(h, h.tree.id, "one");
-    const fork = (await h.runtime.threads.fork(h.tree.id)).agent.threadId;
+    const fork = (await h.runtime.threads.fork(h.tree.id)).thread.id;
     await run(h, fork, "first in the fork");
     await h.runtime.threads.mergeBack(fork);
     await run(h, fork, "second in the fork");
@@ -94,7 +94,7 @@ describe.each(STORES)("a run that is about to begin on %s", (store) => {
   test("C7.5 when it is refused after all, the newest of the pair is told alone", async () => {
     const { h, a } = await pair(store);
     await run(h, h.tree.id, "one");
-    const fork = (await h.runtime.threads.fork(h.tree.id)).agent.threadId;
+    const fork = (await h.runtime.threads.fork(h.tree.id)).thread.id;
     await run(h, fork, "in the fork");
     await h.runtime.threads.mergeBack(fork);
     a.fault("startTurn", hang("sent"));
@@ -158,9 +158,15 @@ describe.each(STORES)("a run that is about to begin on %s", (store) => {
       await expect(threads.preview(h.tree.id, selection)).rejects.toMatchObject(refused);
       await expect(threads.continue(h.tree.id, "two", { provider })).rejects.toMatchObject(refused);
     }
-    for (const seq of [Number.NaN, Number.POSITIVE_INFINITY, 1.5, -0, -1])
+    for (const [seq, code] of [
+      [Number.NaN, "INVALID_ARGUMENT"],
+      [Number.POSITIVE_INFINITY, "INVALID_ARGUMENT"],
+      [1.5, "INVALID_ARGUMENT"],
+      [-0, "FORK_UNCOMMITTED_MESSAGE"],
+      [-1, "FORK_UNCOMMITTED_MESSAGE"],
+    ] as const)
       await expect(threads.planFork(h.tree.id, { at: { kind: "message", seq } })).rejects.toMatchObject({
-        code: "FORK_UNCOMMITTED_MESSAGE",
+        code,
       });
     expect(await run(h, h.tree.id, "two")).toMatchObject({ ending: "completed" });
   });

@@ -59,18 +59,18 @@ describe.each(STORES)("a fork on %s whose first run was refused", (store) => {
     const other = itemFork(SCRIPTS);
     const h = await natives(store, native, other);
     await h.ask("one");
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
     native.fault("startTurn", refusal());
-    expect((await send(h, agent.threadId, "two")).ending).toBe("provider_error");
-    expect((await forks(h, agent.threadId)).map(({ status }) => status)).toEqual(["resolved_native"]);
-    expect((await send(h, agent.threadId, "three", "other")).ending).toBe("completed");
+    expect((await send(h, thread.id, "two")).ending).toBe("provider_error");
+    expect((await forks(h, thread.id)).map(({ status }) => status)).toEqual(["resolved_native"]);
+    expect((await send(h, thread.id, "three", "other")).ending).toBe("completed");
     expect(said(other)).toContain("answer to one");
-    const [first, second] = await forks(h, agent.threadId);
+    const [first, second] = await forks(h, thread.id);
     expect(first).toMatchObject({ status: "superseded", supersededBy: second!.id });
     expect(second).toMatchObject({ status: "consumed", sourcePoint: first!.sourcePoint });
     expect(second!.resolution).toMatchObject({ strategy: "portable_context" });
     // At its first try, and not because another run was begun for the message.
-    const { rows } = await h.runtime.threads.executions(agent.threadId, { limit: 10 });
+    const { rows } = await h.runtime.threads.executions(thread.id, { limit: 10 });
     expect(rows.map(({ settled }) => settled?.outcome)).toEqual(["failed", "completed"]);
   });
 
@@ -79,16 +79,16 @@ describe.each(STORES)("a fork on %s whose first run was refused", (store) => {
     const other = itemFork(SCRIPTS);
     const h = await natives(store, native, other);
     await h.ask("one");
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
     other.fault("startTurn", refusal());
-    expect((await send(h, agent.threadId, "two", "other")).ending).toBe("provider_error");
-    expect((await forks(h, agent.threadId)).map(({ status }) => status)).toEqual(["resolved_portable"]);
-    expect((await send(h, agent.threadId, "three", "native")).ending).toBe("completed");
+    expect((await send(h, thread.id, "two", "other")).ending).toBe("provider_error");
+    expect((await forks(h, thread.id)).map(({ status }) => status)).toEqual(["resolved_portable"]);
+    expect((await send(h, thread.id, "three", "native")).ending).toBe("completed");
     expect(native.calls("forkThread")).toHaveLength(1);
-    const [first, second] = await forks(h, agent.threadId);
+    const [first, second] = await forks(h, thread.id);
     expect(first).toMatchObject({ status: "superseded", supersededBy: second!.id });
     expect(second).toMatchObject({ status: "consumed", resolution: { strategy: "native_fork" } });
-    const { rows } = await h.runtime.threads.handoffs(agent.threadId, { limit: 10 });
+    const { rows } = await h.runtime.threads.handoffs(thread.id, { limit: 10 });
     expect(rows.map(({ status, deliveredAt }) => [status, deliveredAt])).toEqual([["superseded", null]]);
   });
 
@@ -96,17 +96,13 @@ describe.each(STORES)("a fork on %s whose first run was refused", (store) => {
     const native = turnFork(SCRIPTS);
     const h = await natives(store, native, itemFork(SCRIPTS));
     await h.ask("one");
-    const { agent } = await h.runtime.threads.fork(h.tree.id, { policy: { strategy: "native" } });
+    const { thread } = await h.runtime.threads.fork(h.tree.id, { policy: { strategy: "native" } });
     native.fault("forkThread", refusal(), 2);
     for (const text of ["two", "three"])
-      expect((await send(h, agent.threadId, text)).error).toMatchObject({ code: "FORK_NATIVE_FAILED" });
-    expect((await send(h, agent.threadId, "four")).ending).toBe("completed");
+      expect((await send(h, thread.id, text)).error).toMatchObject({ code: "FORK_NATIVE_FAILED" });
+    expect((await send(h, thread.id, "four")).ending).toBe("completed");
     expect(native.calls("ensureThread")).toHaveLength(1);
-    expect((await forks(h, agent.threadId)).map(({ status }) => status)).toEqual([
-      "failed",
-      "failed",
-      "consumed",
-    ]);
+    expect((await forks(h, thread.id)).map(({ status }) => status)).toEqual(["failed", "failed", "consumed"]);
   });
 });
 

@@ -115,15 +115,15 @@ describe.each(STORES)("records on %s", (store) => {
     await using _ = h;
     await run(h, "first");
     const [first] = (await h.tree.root.runs()).rows;
-    const { agent } = await h.runtime.threads.fork(h.tree.id, {
+    const { thread } = await h.runtime.threads.fork(h.tree.id, {
       at: { kind: "checkpoint", checkpointId: first!.checkpoint!.id },
     });
-    const tree = await h.runtime.openTree({ id: agent.threadId });
+    const tree = await h.runtime.openTree({ id: thread.id });
     await (await tree.root.send("second", { provider: "b" })).outcome();
-    const [handoff] = (await h.runtime.threads.handoffs(agent.threadId, { limit: 5 })).rows;
+    const [handoff] = (await h.runtime.threads.handoffs(thread.id, { limit: 5 })).rows;
     expect(handoff!.payload.checkpointRef).toBe(first!.checkpoint!.id);
     expect(sent(b)).toContain("from A");
-    expect((await h.runtime.threads.get(agent.threadId)).coverage).toMatchObject([
+    expect((await h.runtime.threads.get(thread.id)).coverage).toMatchObject([
       { provider: "b", native: [[1, 1]] },
     ]);
   });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { ask, repeat, say } from "../../src/providers/scripted/script.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import type { TranscriptEntry } from "../../src/threads/transcript.ts";
-import type { Threads } from "../../src/threads/threads.ts";
+import type { Threads } from "../../src/runtime/threads.ts";
 import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
 
 const ALL = { limit: 1000 };
@@ -58,17 +58,17 @@ describe.each(STORES)("a transcript on %s", (store) => {
     const { threads } = h.runtime;
     const { id } = h.tree;
     await talk(h, id, "one", "two");
-    const { agent: child } = await threads.fork(id);
+    const { thread: child } = await threads.fork(id);
     await talk(h, id, "three");
-    expect(brief((await threads.transcript(child.threadId, ALL)).entries)).toEqual([
+    expect(brief((await threads.transcript(child.id, ALL)).entries)).toEqual([
       "(one)",
       "(re: one)",
       "(two)",
       "(re: two)",
       "---",
     ]);
-    await talk(h, child.threadId, "other");
-    const { entries, before, complete } = await threads.transcript(child.threadId, ALL);
+    await talk(h, child.id, "other");
+    const { entries, before, complete } = await threads.transcript(child.id, ALL);
     expect([before, complete]).toEqual([null, true]);
     expect(brief(entries)).toEqual([
       "(one)",
@@ -81,9 +81,9 @@ describe.each(STORES)("a transcript on %s", (store) => {
       "re: other",
     ]);
     expect(entries.find(({ kind }) => kind === "divider")).toMatchObject({
-      id: `${id}:${child.threadId}`,
+      id: `${id}:${child.id}`,
       parent: id,
-      child: child.threadId,
+      child: child.id,
     });
     // The source sees nothing of its fork.
     expect(brief((await threads.transcript(id, ALL)).entries)).toEqual(
@@ -95,31 +95,31 @@ describe.each(STORES)("a transcript on %s", (store) => {
     await using h = await open();
     const { threads } = h.runtime;
     await talk(h, h.tree.id, "one", "two", "three");
-    const { agent: child } = await threads.fork(h.tree.id);
-    await talk(h, child.threadId, "four", "five");
-    const { agent: last } = await threads.fork(child.threadId);
-    await talk(h, last.threadId, "six");
+    const { thread: child } = await threads.fork(h.tree.id);
+    await talk(h, child.id, "four", "five");
+    const { thread: last } = await threads.fork(child.id);
+    await talk(h, last.id, "six");
     const rows = () =>
       h.store.read((view) =>
-        [child.threadId, last.threadId].map((id) => [
+        [child.id, last.id].map((id) => [
           view.agent(id)?.items,
           view.history(id, ALL).rows.length,
           view.lastEvent(id),
         ]),
       );
     const before = await rows();
-    const whole = (await threads.transcript(last.threadId, ALL)).entries;
+    const whole = (await threads.transcript(last.id, ALL)).entries;
     expect(brief(whole).filter((text) => text === "---")).toHaveLength(2);
     for (const limit of [1, 2, 3, 4, 5, 7, 50]) {
-      const read = await pages(threads, last.threadId, limit);
+      const read = await pages(threads, last.id, limit);
       expect(read).toEqual(whole);
       expect(new Set(read.map(({ id }) => id)).size).toBe(read.length);
     }
     expect(await rows()).toEqual(before);
     // What comes meanwhile moves no page that was begun.
-    const first = await threads.transcript(last.threadId, { limit: 2 });
-    await talk(h, last.threadId, "seven");
-    const second = await threads.transcript(last.threadId, { limit: 500, before: first.before! });
+    const first = await threads.transcript(last.id, { limit: 2 });
+    await talk(h, last.id, "seven");
+    const second = await threads.transcript(last.id, { limit: 500, before: first.before! });
     expect([...second.entries, ...first.entries]).toEqual(whole);
   });
 
@@ -139,11 +139,11 @@ describe.each(STORES)("a transcript on %s", (store) => {
     expect(asked((await threads.transcript(id, ALL)).entries)).toEqual([request!.id]);
     await h.tree.answer(request!.id, "blue");
     await h.tree.idle();
-    const { agent: child } = await threads.fork(id);
+    const { thread: child } = await threads.fork(id);
     await threads.continue(id, "two");
     await h.clock.settle();
     const [pending] = await h.tree.requests();
-    const { entries } = await threads.transcript(child.threadId, ALL);
+    const { entries } = await threads.transcript(child.id, ALL);
     expect(asked(entries)).toEqual([]);
     for (const entry of entries) {
       if (entry.kind === "divider") continue;
@@ -153,7 +153,7 @@ describe.each(STORES)("a transcript on %s", (store) => {
       const [found] = await h.store.read((view) => view.items(entry.threadId, entry.item.index, 1));
       expect(found).toEqual(entry.item);
     }
-    const tree = await h.runtime.openTree({ id: child.threadId });
+    const tree = await h.runtime.openTree({ id: child.id });
     await expect(tree.answer(pending!.id, "green")).rejects.toMatchObject({ code: "REQUEST_NOT_RESUMABLE" });
     expect((await h.tree.requests()).map((one) => one.id)).toEqual([pending!.id]);
   });
@@ -162,17 +162,17 @@ describe.each(STORES)("a transcript on %s", (store) => {
     await using h = await open();
     const { threads } = h.runtime;
     await talk(h, h.tree.id, "one");
-    const { agent: child } = await threads.fork(h.tree.id);
-    const tree = await h.runtime.openTree({ id: child.threadId });
+    const { thread: child } = await threads.fork(h.tree.id);
+    const tree = await h.runtime.openTree({ id: child.id });
     const items = await h.store.read((view) => view.items(h.tree.id, 0, 10));
     const first = items.find((item) => item.kind === "user");
     await tree.control.tree.transact((tx) => {
-      const agent = tx.agent(child.threadId);
+      const agent = tx.agent(child.id);
       const { index: _index, ...body } = first!;
-      tx.store.appendItems(child.threadId, agent.items, [{ ...body, runId: null }]);
+      tx.store.appendItems(child.id, agent.items, [{ ...body, runId: null }]);
       tx.putAgent(agent, { items: agent.items + 1 });
     });
-    expect(brief(await pages(threads, child.threadId, 1))).toEqual(["(one)", "(re: one)", "---"]);
+    expect(brief(await pages(threads, child.id, 1))).toEqual(["(one)", "(re: one)", "---"]);
   });
 
   test("C15.8 a switch shows what was handed over, as an item of its own", async () => {
@@ -200,7 +200,7 @@ describe.each(STORES)("a transcript on %s", (store) => {
     await talk(h, h.tree.id, "one");
     let id: string = h.tree.id;
     for (const text of ["two", "three"]) {
-      id = (await threads.fork(id)).agent.threadId;
+      id = (await threads.fork(id)).thread.id;
       await talk(h, id, text);
     }
     expect((await threads.transcript(id, ALL)).complete).toBe(true);
@@ -216,32 +216,26 @@ describe.each(STORES)("a transcript on %s", (store) => {
     await using h = await open();
     const { threads } = h.runtime;
     await talk(h, h.tree.id, "one");
-    const { agent: child } = await threads.fork(h.tree.id);
-    for (const before of [
-      "x",
-      `${h.tree.id}:99`,
-      `${child.threadId}:-1`,
-      `${child.threadId}:`,
-      "thread_other:1",
-    ]) {
-      await expect(threads.transcript(child.threadId, { limit: 5, before })).rejects.toMatchObject({
+    const { thread: child } = await threads.fork(h.tree.id);
+    for (const before of ["x", `${h.tree.id}:99`, `${child.id}:-1`, `${child.id}:`, "thread_other:1"]) {
+      await expect(threads.transcript(child.id, { limit: 5, before })).rejects.toMatchObject({
         code: "INVALID_ARGUMENT",
       });
     }
     await h.tree.control.tree.transact((tx) => {
       const agent = tx.agent(h.tree.id);
-      const { forkedFrom } = tx.store.agent(child.threadId)!.thread!;
-      const point = { ...forkedFrom!.point, threadId: child.threadId };
+      const { forkedFrom } = tx.store.agent(child.id)!.thread!;
+      const point = { ...forkedFrom!.point, threadId: child.id };
       tx.putAgent(agent, { thread: { ...agent.thread!, forkedFrom: { ...forkedFrom!, point } } });
     });
-    await expect(threads.transcript(child.threadId, ALL)).rejects.toMatchObject({ code: "LINEAGE_CYCLE" });
+    await expect(threads.transcript(child.id, ALL)).rejects.toMatchObject({ code: "LINEAGE_CYCLE" });
   });
 
   test("C9.3 C9.9 what was rolled back is shown as history; to a fork that was made before it is not", async () => {
     await using h = await open();
     const { threads } = h.runtime;
     await talk(h, h.tree.id, "one", "two");
-    const { agent: child } = await threads.fork(h.tree.id);
+    const { thread: child } = await threads.fork(h.tree.id);
     await h.clock.advance(1000);
     await threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 1 } });
     const historical = async (id: string) =>
@@ -251,6 +245,6 @@ describe.each(STORES)("a transcript on %s", (store) => {
         ),
       );
     expect(await historical(h.tree.id)).toEqual(["two", "re: two"]);
-    expect(await historical(child.threadId)).toEqual([]);
+    expect(await historical(child.id)).toEqual([]);
   });
 });

@@ -63,10 +63,10 @@ describe.each(STORES)("transfers on %s", (store) => {
     onTestFinished(() => h[Symbol.asyncDispose]());
     await talk(h, "first", "delegate");
     const fork = await h.runtime.threads.fork(h.tree.id);
-    await sendTo(h, fork.agent.threadId, "try it", "scripted");
-    await h.runtime.threads.mergeBack(fork.agent.threadId);
+    await sendTo(h, fork.thread.id, "try it", "scripted");
+    await h.runtime.threads.mergeBack(fork.thread.id);
     await sendTo(h, h.tree.id, "and now", "scripted");
-    const rows = [...(await transfersOf(h, h.tree.id)), ...(await transfersOf(h, fork.agent.threadId))];
+    const rows = [...(await transfersOf(h, h.tree.id)), ...(await transfersOf(h, fork.thread.id))];
     const byId = new Map(rows.map((row) => [row.id, row]));
     expect(new Set([...byId.values()].map(({ type }) => type))).toEqual(new Set(TRANSFER_TYPES));
     const keys = new Set([...byId.values()].map((row) => Object.keys(row).toSorted().join()));
@@ -83,14 +83,17 @@ describe.each(STORES)("transfers on %s", (store) => {
     }
     const result = [...byId.values()].find(({ type }) => type === "subagent_result")!;
     expect(result).toMatchObject({ targetThreadId: h.tree.id, createdBy: "system" });
-    const worker = await h.store.read((view) => view.agentAt(h.tree.id, "/root/worker"));
+    const [worker, forked] = await h.store.read((view) => [
+      view.agentAt(h.tree.id, "/root/worker"),
+      view.agent(fork.thread.id),
+    ]);
     expect(worker!.thread!.lineage).toEqual({
       parentThreadId: h.tree.id,
       relationshipToParent: "subagent",
       rootThreadId: h.tree.id,
     });
-    expect(Object.keys(worker!.thread!)).toEqual(Object.keys(fork.agent.thread!));
-    expect([worker!.createdBy, fork.agent.createdBy]).toEqual(["agent", "user"]);
+    expect(Object.keys(worker!.thread!)).toEqual(Object.keys(forked!.thread!));
+    expect([worker!.createdBy, fork.thread.createdBy]).toEqual(["agent", "user"]);
     // Of all this the thread itself knows nothing.
     expect(JSON.stringify((await h.tree.root.record()).thread)).not.toContain("xfr_");
   });
@@ -99,13 +102,13 @@ describe.each(STORES)("transfers on %s", (store) => {
     const native = turnFork({ "/root": [answers] });
     const h = await opened(store, native);
     await talk(h, "one", "two");
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
-    await sendTo(h, agent.threadId, "f1", "scripted");
-    await sendTo(h, agent.threadId, "f2");
-    const transfer = await h.runtime.threads.mergeBack(agent.threadId);
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
+    await sendTo(h, thread.id, "f1", "scripted");
+    await sendTo(h, thread.id, "f2");
+    const transfer = await h.runtime.threads.mergeBack(thread.id);
     expect(transfer).toMatchObject({
       status: "pending",
-      sourceThreadId: agent.threadId,
+      sourceThreadId: thread.id,
       targetThreadId: h.tree.id,
     });
     expect([transfer.basePoint!.ordinal, transfer.sourcePoint.ordinal]).toEqual([2, 2]);
@@ -167,14 +170,14 @@ describe.each(STORES)("transfers on %s", (store) => {
     const native = noFork({ "/root": [answers] });
     const h = await opened(store, native);
     await talk(h, "one");
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
-    expect((await h.runtime.threads.handoffs(agent.threadId, { limit: 5 })).rows).toEqual([]);
-    await sendTo(h, agent.threadId, "two");
-    const [transfer] = await transfersOf(h, agent.threadId);
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
+    expect((await h.runtime.threads.handoffs(thread.id, { limit: 5 })).rows).toEqual([]);
+    await sendTo(h, thread.id, "two");
+    const [transfer] = await transfersOf(h, thread.id);
     expect(transfer).toMatchObject({ type: "fork", resolution: { strategy: "portable_context" } });
-    const [handoff] = (await h.runtime.threads.handoffs(agent.threadId, { limit: 5 })).rows;
+    const [handoff] = (await h.runtime.threads.handoffs(thread.id, { limit: 5 })).rows;
     expect(handoff).toMatchObject({ targetRunId: transfer!.targetRunId });
-    expect(agent.thread!.lineage.relationshipToParent).toBe("fork");
+    expect(thread.lineage.relationshipToParent).toBe("fork");
   });
 
   test("S0-31 C5.18 a conversation whose name is weak is forked by text", async () => {
@@ -184,9 +187,9 @@ describe.each(STORES)("transfers on %s", (store) => {
     const [record] = await h.store.read((view) => view.providerThreadsOf(h.tree.id));
     const weak = { ...record!, nativeThreadRef: { ...record!.nativeThreadRef!, strength: "weak" as const } };
     await h.tree.control.tree.transact((tx) => tx.store.putProviderThread(weak));
-    const { agent } = await h.runtime.threads.fork(h.tree.id);
-    await sendTo(h, agent.threadId, "two");
-    expect((await transfersOf(h, agent.threadId))[0]!.resolution).toMatchObject({
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
+    await sendTo(h, thread.id, "two");
+    expect((await transfersOf(h, thread.id))[0]!.resolution).toMatchObject({
       strategy: "portable_context",
     });
   });
@@ -227,19 +230,19 @@ describe.each(STORES)("transfers on %s", (store) => {
     await talk(h, "one", "two");
     const items = await h.tree.root.transcript();
     const at = items.findLastIndex((item) => item.kind === "user") + 1;
-    const { agent } = await h.runtime.threads.fork(h.tree.id, { at: { kind: "message", seq: at } });
+    const { thread } = await h.runtime.threads.fork(h.tree.id, { at: { kind: "message", seq: at } });
     await h.crash();
-    expect((await transfersOf(h, agent.threadId))[0]).toMatchObject({ status: "pending" });
-    expect((await h.runtime.threads.draft(agent.threadId))!.text).toBe("two");
-    await sendTo(h, agent.threadId, "two, again");
-    expect((await transfersOf(h, agent.threadId))[0]).toMatchObject({ status: "consumed" });
+    expect((await transfersOf(h, thread.id))[0]).toMatchObject({ status: "pending" });
+    expect((await h.runtime.threads.draft(thread.id))!.text).toBe("two");
+    await sendTo(h, thread.id, "two, again");
+    expect((await transfersOf(h, thread.id))[0]).toMatchObject({ status: "consumed" });
   });
 
   test("S0-30 C1.9 a record that lacks what its resolution or its end must name is refused", async () => {
     const h = await opened(store, turnFork({ "/root": [answers] }));
     await talk(h, "one");
-    const { transfer, agent } = await h.runtime.threads.fork(h.tree.id);
-    const { tree } = (await h.runtime.openTree({ id: agent.threadId })).control;
+    const { transfer, thread } = await h.runtime.threads.fork(h.tree.id);
+    const { tree } = (await h.runtime.openTree({ id: thread.id })).control;
     const broken: object[] = [
       { status: "resolved_native", resolution: { strategy: "native_fork" } },
       { status: "resolved_portable", resolution: { strategy: "portable_context" } },
@@ -254,7 +257,7 @@ describe.each(STORES)("transfers on %s", (store) => {
         tree.transact((tx) => tx.store.putTransfer({ ...transfer, ...change } as typeof transfer)),
       ).rejects.toMatchObject({ code: "THREAD_INVARIANT_VIOLATION" });
     }
-    expect((await transfersOf(h, agent.threadId))[0]).toEqual(transfer);
+    expect((await transfersOf(h, thread.id))[0]).toEqual(transfer);
   });
 
   test("S0-2 S0-40 C5.4 a hundred forks that never run make nothing, and cost the same whatever the source holds", async () => {
@@ -263,7 +266,7 @@ describe.each(STORES)("transfers on %s", (store) => {
     await talk(h, "one");
     const calls = native.calls().length;
     const made: ThreadId[] = [];
-    for (let n = 0; n < 100; n += 1) made.push((await h.runtime.threads.fork(h.tree.id)).agent.threadId);
+    for (let n = 0; n < 100; n += 1) made.push((await h.runtime.threads.fork(h.tree.id)).thread.id);
     await h.clock.advance(10_000);
     expect(native.calls()).toHaveLength(calls);
     for (const id of [made[0]!, made[99]!]) {
@@ -278,9 +281,9 @@ describe.each(STORES)("transfers on %s", (store) => {
     await talk(h, "one");
     const first = await h.runtime.threads.fork(h.tree.id);
     const second = await h.runtime.threads.fork(h.tree.id);
-    await sendTo(h, second.agent.threadId, "two");
-    expect((await transfersOf(h, first.agent.threadId))[0]!.status).toBe("pending");
-    expect((await transfersOf(h, second.agent.threadId))[0]!.status).toBe("consumed");
+    await sendTo(h, second.thread.id, "two");
+    expect((await transfersOf(h, first.thread.id))[0]!.status).toBe("pending");
+    expect((await transfersOf(h, second.thread.id))[0]!.status).toBe("consumed");
   });
 
   test("S0-57 C1.2 the root of a lineage is the same for forks of forks and for subagents of forks", async () => {
@@ -288,18 +291,18 @@ describe.each(STORES)("transfers on %s", (store) => {
     const h = await opened(store, native);
     await talk(h, "one");
     const first = await h.runtime.threads.fork(h.tree.id);
-    await sendTo(h, first.agent.threadId, "two");
-    const second = await h.runtime.threads.fork(first.agent.threadId);
-    const tree = await h.runtime.openTree({ id: second.agent.threadId });
+    await sendTo(h, first.thread.id, "two");
+    const second = await h.runtime.threads.fork(first.thread.id);
+    const tree = await h.runtime.openTree({ id: second.thread.id });
     const { agent } = await tree.root.spawn("worker", "count", { provider: "scripted" });
     const lineage = (await agent.record()).thread!.lineage;
-    expect(second.agent.thread!.lineage).toEqual({
-      parentThreadId: first.agent.threadId,
+    expect(second.thread.lineage).toEqual({
+      parentThreadId: first.thread.id,
       relationshipToParent: "fork",
       rootThreadId: h.tree.id,
     });
     expect(lineage).toEqual({
-      parentThreadId: second.agent.threadId,
+      parentThreadId: second.thread.id,
       relationshipToParent: "subagent",
       rootThreadId: h.tree.id,
     });

@@ -207,12 +207,12 @@ describe.each(STORES)("workspaces on %s", processes, (store) => {
     const [, second, third] = await runsOf(h);
     expect(third!.status).toBe("failed");
     const fork = await h.runtime.threads.fork(h.tree.id);
-    const { rows } = await h.runtime.threads.transfers(fork.agent.threadId, { limit: 1 });
+    const { rows } = await h.runtime.threads.transfers(fork.thread.id, { limit: 1 });
     expect(rows[0]!.sourcePoint).toMatchObject({ ordinal: 2, runId: second!.id });
     const named = await h.runtime.threads.fork(h.tree.id, {
       at: { kind: "checkpoint", checkpointId: second!.checkpoint!.id },
     });
-    expect(named.agent.threadId).not.toBe(fork.agent.threadId);
+    expect(named.thread.id).not.toBe(fork.thread.id);
   });
 
   test("a close waits for captures under way, for a limited time", async () => {

@@ -34,7 +34,7 @@ beforeAll(async () => {
     for (const name of ["echo", "able", "poor"]) known[name] = await thread(name);
     known["other"] = await thread("able");
     const forked = async (): Promise<string> =>
-      (await threads.fork(known["able"]!, { policy: { strategy: "native" } })).agent.threadId;
+      (await threads.fork(known["able"]!, { policy: { strategy: "native" } })).thread.id;
     known["fork"] = await forked();
     own.able.fault("forkThread", crashAfter());
     known["lost"] = await forked();

@@ -49,7 +49,7 @@ async function prepare(runtime: Runtime): Promise<void> {
   await threads.archive(known["archived"]);
   known["rolled"] = await thread("rolled back", "one", "two");
   await threads.rollBack(known["rolled"], { to: { kind: "ordinal", ordinal: 1 } });
-  known["fork"] = (await threads.fork(known["plain"])).agent.threadId;
+  known["fork"] = (await threads.fork(known["plain"])).thread.id;
   await threads.fork(known["plain"], { policy: { requestId: "used" } });
   known["asking"] = await thread("asking", "ask me");
   known["switched"] = await thread("switched", "one");
@@ -61,7 +61,7 @@ async function prepare(runtime: Runtime): Promise<void> {
   known["ready"] = (await threads.handoffs(known["refused"], { limit: 10 })).rows.at(-1)!.id;
   known["deep"] = await thread("deep", "one");
   for (let depth = 1; depth <= 25; depth += 1) {
-    known["deep"] = (await threads.fork(known["deep"])).agent.threadId;
+    known["deep"] = (await threads.fork(known["deep"])).thread.id;
     await run(known["deep"], "more");
   }
   known["tampered"] = await thread("tampered", "one");

@@ -3,8 +3,7 @@ import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import type { RunId } from "../../protocol/ids.ts";
 import type { StoreView } from "../../store/port.ts";
-import type { ForkPlan } from "../../threads/fork.ts";
-import type { ForkOptions } from "../../threads/threads.ts";
+import type { ForkOptions, PlannedFork } from "../../runtime/threads.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
 import { badUse, CommandError, EXIT } from "../failure.ts";
 import { pointName, titleOf } from "../screen/thread-lines.ts";
@@ -103,18 +102,18 @@ async function fork(terminal: Terminal, id: string, options: Options): Promise<v
     }
     const policy = { strategy, ...(requestId === undefined ? {} : { requestId }) };
     const made = await at.threads.fork(id, { at: point, policy, ...(title === undefined ? {} : { title }) });
-    const thread = await at.threads.get(made.agent.threadId);
     if (options.json === true) {
-      terminal.json({ thread, transfer: made.transfer, draft: made.draft });
+      terminal.json(made);
       return;
     }
+    const { thread, transfer, draft } = made;
     terminal.line(thread.id);
     terminal.line(
-      `${titleOf(thread)} begins at ${titleOf(source)}, ${pointName(made.transfer.sourcePoint)}. Nothing has run in it yet.`,
+      `${titleOf(thread)} begins at ${titleOf(source)}, ${pointName(transfer.sourcePoint)}. Nothing has run in it yet.`,
     );
-    if (made.draft !== null) {
+    if (draft !== null) {
       terminal.line("Draft, the message that it was cut before:");
-      for (const line of cleanLines(made.draft.text)) terminal.line(`  ${line}`);
+      for (const line of cleanLines(draft.text)) terminal.line(`  ${line}`);
     }
     terminal.line(`Next: npx coppice thread continue ${thread.id} -- "…"`);
   });
@@ -157,7 +156,7 @@ function noFork(fork: ThreadDocument, into: ThreadDocument): CommandError {
 async function chosen(
   terminal: Terminal,
   options: Options,
-  { availability, fork: { point, carries } }: ForkPlan,
+  { availability, point, carries }: PlannedFork,
 ): Promise<Strategy> {
   if (options.json === true || !terminal.interactive || process.stdin.isTTY !== true || !carries)
     return "auto";
@@ -197,7 +196,7 @@ function tellNewSession(
   terminal: Terminal,
   options: Options,
   source: ThreadDocument,
-  { fork: { point, draft } }: ForkPlan,
+  { point, draft }: PlannedFork,
 ): void {
   if (options.json === true) {
     terminal.json({ thread: null, source: point, draft });

@@ -125,7 +125,7 @@ async function runHere(
     const work = await threads.continue(id, message, inputOf(choice, options));
     const handle = await runtime.openTree({ id: treeId });
     await runHandle(terminal, handle, { after, json: options.json === true, untold });
-    return (await store.read((view) => view.work(work.id))) ?? work;
+    return (await store.read((view) => view.work(work.id)))!;
   } catch (error) {
     if (CoppiceError.is(error) && error.code === "NOT_OWNER") return null;
     throw error;

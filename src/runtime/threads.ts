@@ -2,42 +2,33 @@
  * The commands on threads (lineage C3), for a runtime that owns the trees they concern. Whatever needs a tree opens it, as
  * `openTree` would, and keeps it.
  */
-import { z } from "zod";
-import { RejectedError } from "../protocol/errors.ts";
-import type { RunId, ThreadId } from "../protocol/ids.ts";
+import type { RunId } from "../protocol/ids.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
 import { type ForkPolicyInput, forkPolicySchema, type ProviderSelection } from "../protocol/thread.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
-import type { WorkRecord } from "../protocol/work.ts";
-import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
-import { sha256 } from "../platform/digest.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { once, receiptKey } from "../control/idempotency.ts";
 import type { OnBusy } from "../control/messages.ts";
-import type { ForkPointName } from "../lineage/fork-points.ts";
-import type { StoreView } from "../store/port.ts";
-import { type CreateOptions, createThread } from "./create.ts";
-import {
-  type CapabilitiesOf,
-  type Forked,
-  type ForkPlan,
-  type ForkRequest,
-  planFork,
-  requireTitle,
-  writeFork,
-} from "./fork.ts";
-import { previewStart, type StartPreview } from "./preview.ts";
-import { editHandoff, regenerateHandoff } from "./handoffs.ts";
-import { inject, unknownTransfer } from "./inject.ts";
-import { mergeBack } from "./merge-back.ts";
-import { rollBack, type RollbackOptions, type RolledBack } from "./rollback.ts";
-import { undoRollback } from "./rollback-undo.ts";
-import { capabilitiesOf, type ThreadPorts } from "./ports.ts";
+import type { ForkAvailability } from "../lineage/fork-availability.ts";
+import type { ForkPoint, ForkPointName } from "../lineage/fork-points.ts";
+import { createThread, type ThreadOptions } from "../threads/create.ts";
+import { type ForkPlan, type ForkRequest, requireTitle } from "../threads/fork.ts";
+import { type ForkedThread, makeFork, planOf } from "../threads/make-fork.ts";
+import { previewStart, type StartPreview } from "../threads/preview.ts";
+import { editHandoff, regenerateHandoff } from "../threads/handoffs.ts";
+import { inject, unknownTransfer } from "../threads/inject.ts";
+import { mergeBack } from "../threads/merge-back.ts";
+import { rollBack, type RollbackOptions, type RolledBack } from "../threads/rollback.ts";
+import { undoRollback } from "../threads/rollback-undo.ts";
+import type { ThreadPorts } from "../threads/ports.ts";
+import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
+import { archive, continueThread, pin, rename, requireOpenThread, select } from "../threads/verbs.ts";
+import { THREADS } from "./thread-arguments.ts";
 import { ThreadReads } from "./thread-reads.ts";
-import { requireThread, type ThreadDocument } from "./thread-view.ts";
-import { archive, continueThread, pin, rename, requireOpenThread, select } from "./verbs.ts";
+import { Work } from "./work.ts";
 
+/** How input to a thread is taken; a provider that is left out is the one that it is on. */
 export interface ContinueOptions {
   readonly provider?: string;
   readonly model?: string;
@@ -49,6 +40,7 @@ export interface ContinueOptions {
   readonly key?: string;
 }
 
+/** A point of a thread, to be pointed at. */
 export interface ThreadReference {
   readonly point: ContextSourcePoint;
   readonly title: string | null;
@@ -56,7 +48,7 @@ export interface ThreadReference {
   readonly text: string;
 }
 
-/** A choice of provider; what is left out is the provider's own default. */
+/** A choice of provider for the next run; what is left out is the provider's own default. */
 export interface SelectionInput {
   readonly provider: string;
   readonly model?: string | null;
@@ -74,6 +66,7 @@ function selectionOf({
   return { provider, model, effort, cleanContext };
 }
 
+/** Where a fork begins, and how its first run gets its context. */
 export interface ForkOptions {
   /** Default: the latest completed run that has a checkpoint. */
   readonly at?: ForkPointName;
@@ -81,8 +74,26 @@ export interface ForkOptions {
   readonly title?: string;
 }
 
+/** What comes back of a fork. */
+export interface MergeOptions {
+  /** Default, and all that is taken: the thread that it was forked from. */
+  readonly into?: string;
+  /** Up to this run of the fork; default: its latest completed one. */
+  readonly run?: RunId;
+}
+
+/** What a fork would be. */
+export interface PlannedFork extends Pick<ForkPoint, "point" | "draft" | "carries"> {
+  readonly title: string | null;
+  readonly availability: ForkAvailability;
+}
+
 const USER = { kind: "user", name: "library" } as const;
 
+/**
+ * The life of threads, from `runtime.threads`: made, continued, forked, moved to another provider, merged back, rolled back,
+ * closed. What only looks is `ThreadReads`, and here too.
+ */
 export class Threads extends ThreadReads {
   readonly #ports: ThreadPorts;
 
@@ -95,12 +106,14 @@ export class Threads extends ThreadReads {
    * A thread that has no run yet, always a new one; nobody owns it until it is opened or continued (C3.1).
    * @throws RejectedError `THREAD_EXISTS`, `THREAD_NOT_FOUND` for the parent, `INVALID_ARGUMENT`.
    */
-  async create(options: CreateOptions = {}): Promise<ThreadDocument> {
+  async create(options: ThreadOptions = {}): Promise<ThreadDocument> {
+    check("Threads.create", THREADS.create, options);
     return this.get(await createThread(this.#ports, options));
   }
 
   /** The user's own text in place of a handoff that is ready and was not delivered (C3.11). */
   async editHandoff(id: string, text: string): Promise<HandoffRecord> {
+    check("Threads.editHandoff", THREADS.editHandoff, { id, text });
     const { treeId } = await this.handoff(id);
     const { tree } = await this.#ports.open(treeId);
     return tree.transact((tx) => editHandoff(tx, id, text));
@@ -108,6 +121,7 @@ export class Threads extends ThreadReads {
 
   /** Such a handoff built again from what the thread is now. */
   async regenerateHandoff(id: string): Promise<HandoffRecord> {
+    check("Threads.regenerateHandoff", THREADS.id, id);
     const { treeId } = await this.handoff(id);
     return regenerateHandoff((await this.#ports.open(treeId)).tree, id);
   }
@@ -117,18 +131,18 @@ export class Threads extends ThreadReads {
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `THREAD_REVISION_CONFLICT`, `THREAD_BUSY`,
    * `THREAD_CONTEXT_TAMPERED`, `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
    */
-  async continue(id: string, message: string, options: ContinueOptions = {}): Promise<WorkRecord> {
+  async continue(id: string, message: string, options: ContinueOptions = {}): Promise<Work> {
+    check("Threads.continue", THREADS.continue, { id, message, options });
     const { treeId } = await this.#openThread(id);
-    const { tree } = await this.#ports.open(treeId);
+    const control = await this.#ports.open(treeId);
     const { key, onBusy = "reject", ...rest } = options;
     const input = { message, onBusy, ...rest };
-    return tree.transact((tx) => {
-      const asked = { verb: "continue", thread: id, ...input };
-      const { workId } = once(tx, receiptKey(USER, key), asked, () => ({
+    const { workId } = await control.tree.transact((tx) =>
+      once(tx, receiptKey(USER, key), { verb: "continue", thread: id, ...input }, () => ({
         workId: continueThread(tx, id, USER, input).id,
-      }));
-      return tx.store.work(workId)!;
-    });
+      })),
+    );
+    return new Work(control, workId);
   }
 
   /**
@@ -137,6 +151,7 @@ export class Threads extends ThreadReads {
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
    */
   async select(id: string, choice: SelectionInput | null): Promise<ThreadDocument> {
+    check("Threads.select", THREADS.select, { id, choice });
     const agent = await this.#openThread(id);
     const { tree } = await this.#ports.open(agent.treeId);
     await tree.transact((tx) => select(tx, id, choice === null ? null : selectionOf(choice)));
@@ -145,6 +160,7 @@ export class Threads extends ThreadReads {
 
   /** What would happen if the next run went there: nothing is written, and no provider is asked. */
   async preview(id: string, choice: SelectionInput): Promise<StartPreview> {
+    check("Threads.preview", THREADS.preview, { id, choice });
     const agent = await this.#openThread(id);
     const { tree } = await this.#ports.open(agent.treeId);
     return previewStart(tree, id, selectionOf(choice));
@@ -152,6 +168,7 @@ export class Threads extends ThreadReads {
 
   /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). */
   async discardDraft(id: string): Promise<void> {
+    check("Threads.discardDraft", THREADS.id, id);
     const { tree } = await this.#open(id);
     await tree.transact((tx) => {
       const draft = tx.store.draft(requireThread(tx.store, id).threadId);
@@ -161,6 +178,7 @@ export class Threads extends ThreadReads {
 
   /** Gives a thread another title, or none. @throws RejectedError `THREAD_NOT_FOUND`, `INVALID_ARGUMENT`, `NOT_OWNER`. */
   async rename(id: string, title: string | null): Promise<ThreadDocument> {
+    check("Threads.rename", THREADS.rename, { id, title });
     const { tree } = await this.#open(id);
     await tree.transact((tx) => rename(tx, id, title));
     return this.get(id);
@@ -168,6 +186,7 @@ export class Threads extends ThreadReads {
 
   /** Closes a settled thread and everything below it. @throws RejectedError `THREAD_BUSY`. */
   async close(id: string): Promise<ThreadDocument> {
+    check("Threads.close", THREADS.id, id);
     const agent = await this.#ports.store.read((view) => requireThread(view, id));
     if (agent.state === "open") {
       const control = await this.#ports.open(agent.treeId);
@@ -178,6 +197,7 @@ export class Threads extends ThreadReads {
 
   /** For good, and only what is closed (C2.1). @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
   async archive(id: string): Promise<ThreadDocument> {
+    check("Threads.archive", THREADS.id, id);
     const { tree } = await this.#open(id);
     await tree.transact((tx) => archive(tx, id));
     return this.get(id);
@@ -185,16 +205,20 @@ export class Threads extends ThreadReads {
 
   /** Keeps a line: with the run that is under way, else with the next one (C3.9). @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`. */
   async pin(id: string, section: PinSection, text: string): Promise<Pin> {
+    check("Threads.pin", THREADS.pin, { id, section, text });
     const { tree } = await this.#open(id);
     return tree.transact((tx) => pin(tx, id, section, text));
   }
 
-  /** What a fork would be, without making it (C5.12). */
-  async planFork(id: string, options: ForkOptions = {}): Promise<ForkPlan> {
-    const request = forkRequest(id, options);
-    const capabilities = await capabilitiesOf(this.#ports.providers);
-    const { lineage } = this.#ports;
-    return this.#ports.store.read((view) => planFork(view, request, capabilities, lineage));
+  /** What a fork would be, without making it (C5.12). @throws RejectedError of the codes of C5. */
+  async planFork(id: string, options: ForkOptions = {}): Promise<PlannedFork> {
+    check("Threads.planFork", THREADS.planFork, { id, options });
+    const { fork, title, availability } = await this.#planOf(id, options);
+    return { point: fork.point, draft: fork.draft, carries: fork.carries, title, availability };
+  }
+
+  #planOf(id: string, options: ForkOptions): Promise<ForkPlan> {
+    return planOf(this.#ports, forkRequest(id, options));
   }
 
   /**
@@ -203,7 +227,8 @@ export class Threads extends ThreadReads {
    * @throws RejectedError of the codes of C5.
    */
   async reference(id: string, at: ForkPointName = { kind: "latest_stable" }): Promise<ThreadReference> {
-    const { source, fork } = await this.planFork(id, { at });
+    check("Threads.reference", THREADS.reference, { id, at });
+    const { source, fork } = await this.#planOf(id, { at });
     const { title } = source.thread;
     const named = title === null ? source.threadId : `${source.threadId}, "${title}"`;
     const until = fork.carries ? `up to run ${fork.point.ordinal}` : "which holds nothing before this point";
@@ -216,79 +241,16 @@ export class Threads extends ThreadReads {
 
   /**
    * A new idle thread that begins where another one stood (C5). `new_session` makes none: see `reference`.
-   * @throws RejectedError `THREAD_NOT_FOUND`, `SOURCE_POINT_…`, `FORK_…`, `LINEAGE_…`.
+   * @throws RejectedError `THREAD_NOT_FOUND`, `SOURCE_POINT_…`, `FORK_…`, `LINEAGE_…`, `COMMAND_ID_CONFLICT`.
    */
-  async fork(id: string, options: ForkOptions = {}): Promise<Forked> {
-    const request = forkRequest(id, options);
-    const capabilities = await capabilitiesOf(this.#ports.providers);
-    const { store, lineage } = this.#ports;
-    const { requestId, strategy } = request.policy;
-    if (strategy === "new_session") {
-      throw new RejectedError(
-        "INVALID_ARGUMENT",
-        "a new session is no fork: create a thread, with the source's reference as its context where that is wanted.",
-        { argument: "strategy", value: strategy },
-      );
-    }
-    const receipt = { key: `fork:${requestId}`, argumentsDigest: sha256(canonicalJson(request)) };
-    const before = (view: StoreView): ThreadId | null => {
-      const source = requireThread(view, request.source);
-      const known = requestId === null ? undefined : view.receipt(source.treeId, receipt.key);
-      if (known === undefined) {
-        planFork(view, request, capabilities, lineage);
-        return null;
-      }
-      if (known.argumentsDigest === receipt.argumentsDigest) return known.answer as ThreadId;
-      throw new RejectedError(
-        "COMMAND_ID_CONFLICT",
-        "this request id was used before for another fork; use a new one.",
-        { requestId },
-      );
-    };
-    const threadId =
-      (await store.read(before)) ?? (await this.#makeFork(request, capabilities, before, receipt));
-    return store.read((view) => {
-      const agent = requireThread(view, threadId);
-      const { transferId } = agent.thread!.forkedFrom!;
-      return { agent, transfer: view.transfer(transferId)!, draft: view.draft(threadId) ?? null };
-    });
-  }
-
-  #makeFork(
-    request: ForkRequest,
-    capabilities: CapabilitiesOf,
-    before: (view: StoreView) => ThreadId | null,
-    receipt: { readonly key: string; readonly argumentsDigest: string },
-  ): Promise<ThreadId> {
-    const { store, ids, lineage } = this.#ports;
-    const threadId = ids.mint("thread");
-    return this.#ports.withNewTree(threadId, (lease) =>
-      store.commit(lease, (tx) => {
-        // Whoever was faster has made it.
-        const made = before(tx);
-        if (made !== null) return made;
-        const plan = planFork(tx, request, capabilities, lineage);
-        if (request.policy.requestId !== null) {
-          const { treeId } = plan.source;
-          tx.putReceipt({ treeId, ...receipt, answer: threadId, createdAt: tx.now() });
-        }
-        const tokenDigest = sha256(ids.mint("tok"));
-        writeFork(tx, plan, request, {
-          threadId,
-          transferId: ids.mint("xfr"),
-          eventId: ids.mint("evt"),
-          tokenDigest,
-        });
-        return threadId;
-      }),
-    );
+  async fork(id: string, options: ForkOptions = {}): Promise<ForkedThread> {
+    check("Threads.fork", THREADS.fork, { id, options });
+    return makeFork(this.#ports, forkRequest(id, options));
   }
 
   /** Brings a fork back into the thread that it was forked from (C7). */
-  async mergeBack(
-    fork: string,
-    options: { readonly into?: string; readonly run?: RunId } = {},
-  ): Promise<TransferRecord> {
+  async mergeBack(fork: string, options: MergeOptions = {}): Promise<TransferRecord> {
+    check("Threads.mergeBack", THREADS.mergeBack, { fork, options });
     const target = await this.#ports.store.read((view) => {
       const { thread, threadId } = requireThread(view, fork);
       return requireThread(view, options.into ?? thread?.lineage.parentThreadId ?? threadId);
@@ -304,6 +266,7 @@ export class Threads extends ThreadReads {
    * the provider's own, what it fails with. Nothing is changed then.
    */
   async rollBack(id: string, options: RollbackOptions): Promise<RolledBack> {
+    check("Threads.rollBack", THREADS.rollBack, { id, options });
     const agent = await this.#openThread(id);
     const { tree } = await this.#ports.open(agent.treeId);
     return rollBack(tree, agent.threadId, options);
@@ -311,6 +274,7 @@ export class Threads extends ThreadReads {
 
   /** As long as no run has started since. @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`. */
   async undoRollback(id: string): Promise<ThreadDocument> {
+    check("Threads.undoRollback", THREADS.id, id);
     const { tree } = await this.#open(id);
     await tree.transact((tx) => undoRollback(tx, id));
     return this.get(id);
@@ -321,6 +285,7 @@ export class Threads extends ThreadReads {
    * @throws RejectedError `SOURCE_POINT_NOT_FOUND`, `TRANSFER_STATE_INVALID`.
    */
   async inject(transferId: string): Promise<TransferRecord> {
+    check("Threads.inject", THREADS.id, transferId);
     const treeId = await this.#ports.store.read(
       (view) => view.transfer(transferId as TransferRecord["id"])?.treeId,
     );
@@ -341,24 +306,14 @@ export class Threads extends ThreadReads {
   }
 }
 
-/** A message without a place is told so where points are found. */
-const pointSchema = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.literal("latest_stable") }),
-  z.strictObject({ kind: z.literal("run"), runId: z.string() }),
-  z.strictObject({ kind: z.literal("checkpoint"), checkpointId: z.string() }),
-  z.strictObject({ kind: z.literal("message"), seq: z.number().nullable().catch(null) }),
-  z.strictObject({ kind: z.literal("provider_thread"), providerThreadId: z.string() }),
-]);
-
 function forkRequest(
   source: string,
-  { at = { kind: "latest_stable" }, policy, title }: ForkOptions,
+  { at = { kind: "latest_stable" }, policy = {}, title }: ForkOptions,
 ): ForkRequest {
-  const parsed = check("the fork's policy", forkPolicySchema, policy ?? {});
   return {
     source,
-    at: check("the point of the fork", pointSchema, at) as ForkPointName,
-    policy: parsed,
+    at,
+    policy: forkPolicySchema.parse(policy),
     title: title === undefined ? null : requireTitle(title),
     createdBy: "user",
   };

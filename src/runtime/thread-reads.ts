@@ -4,13 +4,20 @@ import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { ExecutionRef, ForkDraft } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { snapshotAt } from "../control/thread-context.ts";
+import { check } from "../platform/check.ts";
 import type { Page, PageRequest } from "../store/port.ts";
-import { requireHandoff } from "./handoffs.ts";
-import { collectHistory, historyLevel, type HistoryPage, historyPage, syncHistory } from "./history.ts";
-import type { ThreadPorts } from "./ports.ts";
-import { reconcileThread } from "./reconcile.ts";
-import { type ShownThread, shownThread } from "./show.ts";
-import { type ThreadTranscript, transcriptOf } from "./transcript.ts";
+import { requireHandoff } from "../threads/handoffs.ts";
+import {
+  collectHistory,
+  historyLevel,
+  type HistoryPage,
+  historyPage,
+  syncHistory,
+} from "../threads/history.ts";
+import type { ThreadPorts } from "../threads/ports.ts";
+import { reconcileThread } from "../threads/reconcile.ts";
+import { type ShownThread, shownThread } from "../threads/show.ts";
+import { type ThreadTranscript, transcriptOf } from "../threads/transcript.ts";
 import {
   documentOf,
   executionsOf,
@@ -18,16 +25,25 @@ import {
   summaryOf,
   type ThreadDocument,
   type ThreadSummary,
-} from "./thread-view.ts";
+} from "../threads/thread-view.ts";
+import type { PageOptions } from "./agent.ts";
+import { THREADS } from "./thread-arguments.ts";
 
+/** Which threads are listed. */
 export interface ThreadFilter {
   readonly workspace?: string;
   /** Default: open ones. */
   readonly state?: ThreadSummary["status"] | "any";
 }
 
-const FIRST_PAGE: PageRequest = { limit: 100 };
+/** Which page of a transcript; the newest hundred entries unless given. */
+export interface TranscriptOptions {
+  /** The `before` of the page that follows it. */
+  readonly before?: string | null;
+  readonly limit?: number;
+}
 
+/** What can be seen of threads, whoever owns them. */
 export class ThreadReads {
   readonly #ports: ThreadPorts;
 
@@ -36,12 +52,13 @@ export class ThreadReads {
   }
 
   /** Threads of users, newest first; subagents stand in the tree of theirs. */
-  list(filter: ThreadFilter = {}, page: PageRequest = FIRST_PAGE): Promise<Page<ThreadSummary>> {
+  async list(filter: ThreadFilter = {}, page: PageOptions = {}): Promise<Page<ThreadSummary>> {
+    check("Threads.list", THREADS.list, { filter, page });
     const { state = "open", workspace } = filter;
     return this.#ports.store.read((view) => {
       const { rows, next } = view.threads(
         { ...(state === "any" ? {} : { state }), ...(workspace === undefined ? {} : { workspace }) },
-        page,
+        pageOf(page),
       );
       return { rows: rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead)), next };
     });
@@ -49,14 +66,17 @@ export class ThreadReads {
 
   /** Settles what nobody will settle any more (C14). */
   async reconcile(id: string): Promise<ThreadDocument> {
+    check("Threads.reconcile", THREADS.id, id);
     await reconcileThread(this.#ports, id);
     return this.get(id);
   }
 
   /** Reconciled first, then all there is to see of it (C14.6). */
-  async show(id: string, executions: PageRequest = { limit: 100 }): Promise<ShownThread> {
+  async show(id: string, executions: PageOptions = {}): Promise<ShownThread> {
+    check("Threads.show", THREADS.show, { id, executions });
     await reconcileThread(this.#ports, id);
-    return this.#ports.store.read((view) => shownThread(view, id, executions, this.#ports.provenDead));
+    const { store, provenDead } = this.#ports;
+    return store.read((view) => shownThread(view, id, pageOf(executions), provenDead));
   }
 
   /**
@@ -65,6 +85,7 @@ export class ThreadReads {
    * own, or opened on another context than its policy says (C17.5).
    */
   async sync(id: string, only: { readonly run?: string } = {}): Promise<ThreadDocument> {
+    check("Threads.sync", THREADS.sync, { id, only });
     await syncHistory(this.#ports, id, only.run);
     return this.get(id);
   }
@@ -74,16 +95,18 @@ export class ThreadReads {
    * owns the thread. It is no context of any run (C13.11).
    * @throws RejectedError `THREAD_CONTEXT_TAMPERED`.
    */
-  async history(id: string, page: PageRequest = FIRST_PAGE): Promise<HistoryPage> {
+  async history(id: string, page: PageOptions = {}): Promise<HistoryPage> {
+    check("Threads.history", THREADS.pages, { id, page });
     await this.mirror(id);
     return this.#ports.store.read((view) => {
       const agent = requireThread(view, id);
-      return { ...historyPage(view, agent, page), level: historyLevel(view, agent) };
+      return { ...historyPage(view, agent, pageOf(page)), level: historyLevel(view, agent) };
     });
   }
 
   /** Collects the history of runs of which none was collected yet; for another process's thread it does nothing. */
   async mirror(id: string): Promise<void> {
+    check("Threads.mirror", THREADS.id, id);
     try {
       await collectHistory(this.#ports, id);
     } catch (error) {
@@ -96,28 +119,33 @@ export class ThreadReads {
    * for what lies before it (C15).
    * @throws RejectedError `LINEAGE_CYCLE`, `INVALID_ARGUMENT` for a place that is not in it.
    */
-  transcript(
-    id: string,
-    page: { readonly before?: string; readonly limit: number },
-  ): Promise<ThreadTranscript> {
+  async transcript(id: string, page: TranscriptOptions = {}): Promise<ThreadTranscript> {
+    check("Threads.transcript", THREADS.transcript, { id, page });
     const { store, lineage } = this.#ports;
+    const { before = null, limit = PAGE } = page;
     return store.read((view) =>
-      transcriptOf(view, requireThread(view, id), page, lineage.ancestorDepthMaximum),
+      transcriptOf(view, requireThread(view, id), { before, limit }, lineage.ancestorDepthMaximum),
     );
   }
 
-  /** @throws RejectedError `THREAD_NOT_FOUND`. */
-  get(id: string): Promise<ThreadDocument> {
+  /** A thread as it is now. @throws RejectedError `THREAD_NOT_FOUND`. */
+  async get(id: string): Promise<ThreadDocument> {
+    check("Threads.get", THREADS.id, id);
     const { store, provenDead } = this.#ports;
     return store.read((view) => documentOf(view, requireThread(view, id), provenDead));
   }
 
-  executions(id: string, page: PageRequest = FIRST_PAGE): Promise<Page<ExecutionRef>> {
-    return this.#ports.store.read((view) => executionsOf(view, requireThread(view, id).threadId, page));
+  /** Its runs as records of what each was allowed and on what it opened, oldest first, paged. */
+  async executions(id: string, page: PageOptions = {}): Promise<Page<ExecutionRef>> {
+    check("Threads.executions", THREADS.pages, { id, page });
+    return this.#ports.store.read((view) =>
+      executionsOf(view, requireThread(view, id).threadId, pageOf(page)),
+    );
   }
 
   /** The newest snapshot, verified; null at revision 0 (S1-62). @throws RejectedError `THREAD_CONTEXT_TAMPERED`. */
-  context(id: string): Promise<SnapshotRecord | null> {
+  async context(id: string): Promise<SnapshotRecord | null> {
+    check("Threads.context", THREADS.id, id);
     return this.#ports.store.read((view) => {
       const { threadId, thread } = requireThread(view, id);
       const current = thread?.currentContext ?? null;
@@ -126,7 +154,8 @@ export class ThreadReads {
   }
 
   /** The text that a fork or a message that could not be sent has left for the user; null when there is none. */
-  draft(id: string): Promise<ForkDraft | null> {
+  async draft(id: string): Promise<ForkDraft | null> {
+    check("Threads.draft", THREADS.id, id);
     return this.#ports.store.read((view) => {
       const draft = view.draft(requireThread(view, id).threadId);
       return draft === undefined || draft.clearedAt !== null ? null : draft;
@@ -134,16 +163,27 @@ export class ThreadReads {
   }
 
   /** Why context went from here or came to here, oldest first. */
-  transfers(id: string, page: PageRequest = FIRST_PAGE): Promise<Page<TransferRecord>> {
-    return this.#ports.store.read((view) => view.transfersOf(requireThread(view, id).threadId, page));
+  async transfers(id: string, page: PageOptions = {}): Promise<Page<TransferRecord>> {
+    check("Threads.transfers", THREADS.pages, { id, page });
+    return this.#ports.store.read((view) => view.transfersOf(requireThread(view, id).threadId, pageOf(page)));
   }
 
-  handoffs(id: string, page: PageRequest = FIRST_PAGE): Promise<Page<HandoffRecord>> {
-    return this.#ports.store.read((view) => view.handoffsOf(requireThread(view, id).threadId, page));
+  /** The texts that were handed over, or are to be, oldest first, paged. */
+  async handoffs(id: string, page: PageOptions = {}): Promise<Page<HandoffRecord>> {
+    check("Threads.handoffs", THREADS.pages, { id, page });
+    return this.#ports.store.read((view) => view.handoffsOf(requireThread(view, id).threadId, pageOf(page)));
   }
 
-  /** @throws RejectedError `TRANSFER_SOURCE_UNRESOLVABLE` for an unknown one. */
-  handoff(id: string): Promise<HandoffRecord> {
+  /** A handoff with its text. @throws RejectedError `TRANSFER_SOURCE_UNRESOLVABLE` for an unknown one. */
+  async handoff(id: string): Promise<HandoffRecord> {
+    check("Threads.handoff", THREADS.id, id);
     return this.#ports.store.read((view) => requireHandoff(view, id));
   }
+}
+
+/** How many rows a page has that names none. */
+const PAGE = 100;
+
+function pageOf({ after = null, limit = PAGE }: PageOptions): PageRequest {
+  return { after, limit };
 }

@@ -1,0 +1,111 @@
+/**
+ * A fork at a user's wish: planned from one look at the store, then made in the commit of a tree of its own. The same request
+ * id gives the same fork (lineage C5.6).
+ */
+import { RejectedError } from "../protocol/errors.ts";
+import type { ThreadId } from "../protocol/ids.ts";
+import type { ForkDraft } from "../protocol/thread.ts";
+import type { TransferRecord } from "../protocol/transfer.ts";
+import { canonicalJson } from "../platform/canonical-json.ts";
+import { sha256 } from "../platform/digest.ts";
+import type { StoreView } from "../store/port.ts";
+import { type CapabilitiesOf, type ForkPlan, type ForkRequest, planFork, writeFork } from "./fork.ts";
+import { capabilitiesOf, type ThreadPorts } from "./ports.ts";
+import { documentOf, requireThread, type ThreadDocument } from "./thread-view.ts";
+
+/** A fork that was made. */
+export interface ForkedThread {
+  readonly thread: ThreadDocument;
+  /** Pending until the first run gets its context. */
+  readonly transfer: TransferRecord;
+  /** The message of the user that it was cut before. */
+  readonly draft: ForkDraft | null;
+}
+
+/** What a fork would be. @throws RejectedError of the codes of C5. */
+export async function planOf(ports: ThreadPorts, request: ForkRequest): Promise<ForkPlan> {
+  const capabilities = await capabilitiesOf(ports.providers);
+  return ports.store.read((view) => planFork(view, request, capabilities, ports.lineage));
+}
+
+/** @throws RejectedError of the codes of C5; `COMMAND_ID_CONFLICT` for a request id of another fork. */
+export async function makeFork(ports: ThreadPorts, request: ForkRequest): Promise<ForkedThread> {
+  if (request.policy.strategy === "new_session") {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      "a new session is no fork: create a thread, with the source's reference as its context where that is wanted.",
+      { argument: "strategy", value: request.policy.strategy },
+    );
+  }
+  const { store, provenDead } = ports;
+  const capabilities = await capabilitiesOf(ports.providers);
+  const threadId =
+    (await store.read((view) => forkOf(view, ports, request, capabilities))) ??
+    (await commitFork(ports, request, capabilities));
+  return store.read((view) => {
+    const agent = requireThread(view, threadId);
+    return {
+      thread: documentOf(view, agent, provenDead),
+      transfer: view.transfer(agent.thread!.forkedFrom!.transferId)!,
+      draft: view.draft(threadId) ?? null,
+    };
+  });
+}
+
+/** The fork that was made for this request id; null where it is still to be made, and can be. */
+function forkOf(
+  view: StoreView,
+  { lineage }: ThreadPorts,
+  request: ForkRequest,
+  capabilities: CapabilitiesOf,
+): ThreadId | null {
+  const source = requireThread(view, request.source);
+  const { key, argumentsDigest } = receiptOf(request);
+  const known = request.policy.requestId === null ? undefined : view.receipt(source.treeId, key);
+  if (known === undefined) {
+    planFork(view, request, capabilities, lineage);
+    return null;
+  }
+  if (known.argumentsDigest === argumentsDigest) return known.answer as ThreadId;
+  throw new RejectedError(
+    "COMMAND_ID_CONFLICT",
+    "this request id was used before for another fork; use a new one.",
+    { requestId: request.policy.requestId },
+  );
+}
+
+function receiptOf(request: ForkRequest): { readonly key: string; readonly argumentsDigest: string } {
+  return {
+    key: `fork:${request.policy.requestId}`,
+    argumentsDigest: sha256(canonicalJson(request)),
+  };
+}
+
+function commitFork(
+  ports: ThreadPorts,
+  request: ForkRequest,
+  capabilities: CapabilitiesOf,
+): Promise<ThreadId> {
+  const { store, ids, lineage } = ports;
+  const threadId = ids.mint("thread");
+  return ports.withNewTree(threadId, (lease) =>
+    store.commit(lease, (tx) => {
+      // Whoever was faster has made it.
+      const made = forkOf(tx, ports, request, capabilities);
+      if (made !== null) return made;
+      const plan = planFork(tx, request, capabilities, lineage);
+      if (request.policy.requestId !== null) {
+        const { treeId } = plan.source;
+        tx.putReceipt({ treeId, ...receiptOf(request), answer: threadId, createdAt: tx.now() });
+      }
+      const tokenDigest = sha256(ids.mint("tok"));
+      writeFork(tx, plan, request, {
+        threadId,
+        transferId: ids.mint("xfr"),
+        eventId: ids.mint("evt"),
+        tokenDigest,
+      });
+      return threadId;
+    }),
+  );
+}
