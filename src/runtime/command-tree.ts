@@ -52,7 +52,7 @@ export interface CommandReceipt {
 }
 
 /** They look at what nobody will settle any more first, so that a dead owner's run is in nobody's way (lineage C14.6). */
-const RECONCILES: ReadonlySet<CommandVerb> = new Set(["continue", "close"]);
+const RECONCILES: ReadonlySet<CommandRecord["verb"]> = new Set(["continue", "close"]);
 const LOOK_MS = 25;
 const ANSWER_MS = 10_000;
 /** The claim lasts for one commit; a process that dies in it is proved dead, or waited for so long. */
@@ -139,6 +139,8 @@ function idOfKey(treeId: TreeId, key: string): CommandRecord["id"] {
 }
 
 function requireSame(row: CommandRecord, command: CommandRecord, key: string | undefined): void {
+  // It stands for one that could not be read, and its answer says so.
+  if (row.verb === null) return;
   const same = row.verb === command.verb && canonicalJson(row.arguments) === canonicalJson(command.arguments);
   if (same) return;
   throw new RejectedError(
