@@ -1,5 +1,5 @@
 /**
- * Stored rows of runs, waits and questions that cannot be read (REC-1). The store keeps each aside as it is, a record that
+ * Stored rows of runs, waits, questions and commands that cannot be read (REC-1). The store keeps each aside as it is, a record that
  * says only what is still known stands in for it, and what followed from it is brought to an end: so one broken row costs a
  * run at most, never its tree.
  *
@@ -7,8 +7,9 @@
  * - B2 All stand-ins are put before anything else is read, because one broken row may need what another one told.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError } from "../protocol/errors.ts";
-import type { RequestId, RunId, ThreadId, WaitId } from "../protocol/ids.ts";
+import { CoppiceError, RejectedError } from "../protocol/errors.ts";
+import type { CommandId, RequestId, RunId, ThreadId, WaitId } from "../protocol/ids.ts";
+import type { Json } from "../protocol/json.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { RunOutcome } from "../protocol/thread.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
@@ -29,6 +30,8 @@ export interface RowName {
   readonly id: string;
 }
 
+const MENDABLE: readonly MendableTable[] = ["runs", "waits", "requests", "commands"];
+
 const ERROR = {
   code: "STORE_CORRUPT",
   message: "the stored record of the run cannot be read; what it did is in the transcript of its agent",
@@ -39,8 +42,12 @@ const ERROR = {
 export function brokenRow(error: unknown): RowName | null {
   if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") return null;
   const { table, id } = error.details;
-  if ((table !== "runs" && table !== "waits" && table !== "requests") || typeof id !== "string") return null;
+  if (typeof id !== "string" || !isMendable(table)) return null;
   return { table, id };
+}
+
+function isMendable(table: Json | undefined): table is MendableTable {
+  return MENDABLE.some((one) => one === table);
 }
 
 /** @throws `failure` where one of the rows is not this tree's, or where too little is known of it. */
@@ -73,6 +80,8 @@ function standIn(tx: Transaction, { table, id }: RowName): Mending | null {
       return waitStandIn(tx, id as WaitId, row);
     case "requests":
       return requestStandIn(tx, agent, id as RequestId, row);
+    case "commands":
+      return commandStandIn(tx, id as CommandId);
   }
 }
 
@@ -304,4 +313,24 @@ function requestStandIn(
       resumeWhenFree(tx, threadId, runId);
     },
   };
+}
+
+/** What was asked is not known any more; whoever waits for the answer is told so. */
+function commandStandIn(tx: Transaction, id: CommandId): Mending {
+  const refusal = new RejectedError(
+    "STORE_CORRUPT",
+    `the stored command ${id} cannot be read, and was not carried out; look at the tree, and send it again.`,
+    { table: "commands", id },
+  );
+  tx.store.putCommand({
+    id,
+    treeId: tx.treeId,
+    verb: null,
+    arguments: {},
+    state: "refused",
+    answer: { ...refusal.toJSON() },
+    createdAt: tx.now,
+    doneAt: tx.now,
+  });
+  return NOTHING;
 }

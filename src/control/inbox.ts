@@ -54,7 +54,7 @@ export function carryOut(
 ): Json {
   const user = { kind: "user", name: "cli" } as const;
   const agentAt = (target: string): AgentRecord => resolveTarget(tx.store, tx.treeId, ROOT_PATH, target);
-  if (!Object.hasOwn(COMMAND_ARGUMENTS, command.verb)) {
+  if (command.verb === null || !Object.hasOwn(COMMAND_ARGUMENTS, command.verb)) {
     throw new RejectedError("INVALID_ARGUMENT", `no command is called ${command.verb}.`, {
       verb: command.verb,
     });

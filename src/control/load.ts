@@ -235,8 +235,6 @@ export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
     triggerMailPending: (mailbox?.triggers ?? 0) > 0,
     queueOnlyMailPending: (mailbox?.unread ?? 0) > (mailbox?.triggers ?? 0),
     requestPending: (session?.agent.openRequests ?? 0) > 0,
-    handoffBeingDelivered: false,
-    nativeForkIntentOpen: false,
     pinPendingMail: session?.agent.config.pinPendingMail ?? false,
   };
 }

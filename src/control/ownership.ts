@@ -172,18 +172,21 @@ export class Ownership {
 
 /** Takes in what others left. Every command is applied once, each in its own commit. */
 export async function lookAtInbox(tree: Tree): Promise<void> {
-  const waiting = await tree.read((view) => ({
-    arrivals: view.arrivals(tree.treeId).length,
-    commands: view.pendingCommands(tree.treeId),
-  }));
-  if (waiting.arrivals > 0) await tree.transact((tx) => takeArrivals(tx));
-  for (const command of waiting.commands) {
+  // Each on its own: a command that cannot be read keeps no mail from being noticed.
+  const arrivals = await tree.read((view) => view.arrivals(tree.treeId).length);
+  if (arrivals > 0) await tree.transact((tx) => takeArrivals(tx));
+  for (const command of await tree.read((view) => view.pendingCommands(tree.treeId))) {
     try {
       await tree.transact((tx) => applyCommand(tx, command, tree.partialText));
     } catch (error) {
-      if (CoppiceError.is(error) && error.family !== "rejected") throw error;
-      if (CoppiceError.is(error) && error.code === "FENCED") throw error;
+      if (comesAgain(error)) throw error;
       await tree.transact((tx) => refuseCommand(tx, command, error));
     }
   }
+}
+
+/** The store, or the tree, was in the way: the command is for the next look, or the next owner. All else is its answer. */
+function comesAgain(error: unknown): boolean {
+  if (!CoppiceError.is(error)) return false;
+  return error.family === "transient" || error.family === "interrupted" || error.code === "FENCED";
 }

@@ -56,7 +56,8 @@ export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;
 export interface CommandRecord {
   readonly id: CommandId;
   readonly treeId: TreeId;
-  readonly verb: CommandVerb;
+  /** Null when the stored command could not be read. */
+  readonly verb: CommandVerb | null;
   readonly arguments: JsonObject;
   readonly state: "pending" | "done" | "refused";
   /** The receipt, or the error's JSON when refused. */

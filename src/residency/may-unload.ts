@@ -2,7 +2,7 @@
 
 /** What is known of a loaded agent at the moment of asking. */
 export interface UnloadFacts {
-  /** Its last run is settled, or it never ran. */
+  /** Its last run is settled, or it never ran. A start that delivers a handoff or forks natively is a run that is not settled. */
   readonly lastRunSettled: boolean;
   /** The only open calls of its run are waits, and its adapter can park them. */
   readonly inParkableWait: boolean;
@@ -12,8 +12,6 @@ export interface UnloadFacts {
   readonly queueOnlyMailPending: boolean;
   /** A question or an approval. */
   readonly requestPending: boolean;
-  readonly handoffBeingDelivered: boolean;
-  readonly nativeForkIntentOpen: boolean;
   /** Its configuration keeps it resident as long as it has any mail. */
   readonly pinPendingMail: boolean;
 }
@@ -23,9 +21,7 @@ export function mayUnload(agent: UnloadFacts): boolean {
     (agent.lastRunSettled || agent.inParkableWait) &&
     !agent.reserved &&
     (!agent.triggerMailPending || agent.inParkableWait) &&
-    !agent.requestPending &&
-    !agent.handoffBeingDelivered &&
-    !agent.nativeForkIntentOpen
+    !agent.requestPending
   );
 }
 

@@ -52,7 +52,7 @@ export interface CommandReceipt {
 }
 
 /** They look at what nobody will settle any more first, so that a dead owner's run is in nobody's way (lineage C14.6). */
-const RECONCILES: ReadonlySet<CommandVerb> = new Set(["continue", "close"]);
+const RECONCILES: ReadonlySet<CommandRecord["verb"]> = new Set(["continue", "close"]);
 const LOOK_MS = 25;
 const ANSWER_MS = 10_000;
 /** The claim lasts for one commit; a process that dies in it is proved dead, or waited for so long. */
@@ -61,7 +61,7 @@ const CLAIM_MS = 5_000;
 /**
  * Carries out one command on a tree, whichever process owns it: `interrupt`, `close`, `followup`, `send`, `answer` or
  * `raise_budget`.
- * @throws the refusal of the command; RejectedError `NOT_OWNER` when the owner gives no answer in time: the command stays in
+ * @throws the refusal of the command; RejectedError `AGENT_NOT_FOUND` for an unknown tree; `NOT_OWNER` when the owner gives no answer in time: the command stays in
  * its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another command.
  */
 export async function commandTree(
@@ -89,9 +89,11 @@ export async function commandTree(
   let posted = false;
   for (;;) {
     const seen = await store.read((view) => ({
+      known: view.tree(treeId) !== undefined,
       owner: liveOwner(view, treeId, isDead),
       row: view.command(command.id),
     }));
+    if (!seen.known) throw unknownTree(store, treeId);
     if (seen.row !== undefined) requireSame(seen.row, command, options.key);
     if (seen.row !== undefined && seen.row.state !== "pending") return receiptOf(seen.row);
     posted ||= seen.row !== undefined;
@@ -123,12 +125,22 @@ export async function commandTree(
   }
 }
 
+function unknownTree(store: Store, treeId: TreeId): RejectedError {
+  return new RejectedError(
+    "AGENT_NOT_FOUND",
+    `no tree ${treeId} is in ${store.name}; list the trees there, and name one by its root's thread id.`,
+    { tree: treeId },
+  );
+}
+
 /** Of the key alone, so that every sender means the same row. */
 function idOfKey(treeId: TreeId, key: string): CommandRecord["id"] {
   return `cmd_${sha256(`${treeId}:${key}`).slice(0, 21)}`;
 }
 
 function requireSame(row: CommandRecord, command: CommandRecord, key: string | undefined): void {
+  // It stands for one that could not be read, and its answer says so.
+  if (row.verb === null) return;
   const same = row.verb === command.verb && canonicalJson(row.arguments) === canonicalJson(command.arguments);
   if (same) return;
   throw new RejectedError(

@@ -55,7 +55,5 @@ const NOT_LOADED = {
   triggerMailPending: false,
   queueOnlyMailPending: false,
   requestPending: false,
-  handoffBeingDelivered: false,
-  nativeForkIntentOpen: false,
   pinPendingMail: false,
 } as const;

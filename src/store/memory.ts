@@ -55,7 +55,8 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const mail = mailRows(journal, freeze, context, now);
   const work = workRows(journal, freeze);
   const waits = waitRows(journal, freeze);
-  const aside = setAsideRows({ ...work, ...waits });
+  const trees = treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.runningTrees()]);
+  const aside = setAsideRows({ ...work, ...waits, ...trees });
   const tx: BackendTx = {
     ...agentRows(journal, freeze),
     ...mail.rows,
@@ -65,7 +66,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
     ...transferRows(journal, freeze),
     ...threadRows(journal, freeze),
     ...logRows(journal, freeze),
-    ...treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.runningTrees()]),
+    ...trees.rows,
   };
   const backend: Backend = {
     kind: "memory",

@@ -98,10 +98,11 @@ export interface PageRequest {
 }
 
 /** Tables of which an unreadable row can be replaced by a record that stands in for it. */
-export type MendableTable = "runs" | "waits" | "requests";
+export type MendableTable = "runs" | "waits" | "requests" | "commands";
 
 /** What is known of a row that cannot be read. */
 export interface BrokenRow {
+  /** Of a command: its tree's root. */
   readonly threadId: ThreadId;
   /** Of a wait. */
   readonly runId: RunId | null;

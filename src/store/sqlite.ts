@@ -104,16 +104,17 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
   const agents = agentRows(connection, threads);
   const work = workRows(connection, threads);
   const waits = waitRows(connection, threads);
+  const trees = treeRows(connection, threads, now);
   const tx: BackendTx = {
     ...agents,
     ...mailRows(connection, threads, context, now, agents.agent),
     ...work,
     ...waits,
-    ...setAsideRows(connection, { ...work, ...waits }),
+    ...setAsideRows(connection, { ...work, ...waits, ...trees }),
     ...transferRows(connection, threads),
     ...threadRows(connection, threads),
     ...logRows(connection, threads),
-    ...treeRows(connection, threads, now),
+    ...trees,
   };
 
   /** Runs one operation; throws when what it did cannot be undone alone. */

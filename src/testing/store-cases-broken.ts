@@ -2,12 +2,21 @@
 import assert from "node:assert/strict";
 import type { MendableTable, StoreTx, StoreView } from "../store/port.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
-import { sampleId, sampleRequest, sampleRun, sampleWait, sampleWork } from "./store-records.ts";
+import {
+  sampleCommand,
+  sampleId,
+  sampleRequest,
+  sampleRun,
+  sampleWait,
+  sampleWork,
+} from "./store-records.ts";
 
 export const brokenCases = {
   "names a row that cannot be read, sets it aside, and has another stand in for it": async (world) => {
     const { store, lease, tree, worker, subject } = world;
     const [run, wait, request] = [sampleId("run", 1), sampleId("wait", 1), sampleId("req", 1)] as const;
+    const command = sampleCommand(tree, 1);
+    await store.command(command);
     const asked = sampleWork(tree, worker, 1);
     const of = { threadId: worker, runId: run };
     await store.commit(lease, (tx) => {
@@ -23,6 +32,8 @@ export const brokenCases = {
       ["waits", wait, (view) => view.openWaitsOf(worker)],
       ["waits", wait, (view) => view.openWaitsOn(asked.id)],
       ["requests", request, (view) => view.openRequestsOf(worker)],
+      ["commands", command.id, (view) => view.pendingCommands(tree)],
+      ["commands", command.id, (view) => view.command(command.id)],
       ["runs", sampleId("run", 2), (view) => view.run(sampleId("run", 2))],
     ];
     assert.equal(await store.commit(lease, (tx) => tx.setAside("runs", run)), undefined);
@@ -39,11 +50,13 @@ export const brokenCases = {
         tx.setAside("waits", wait),
         tx.setAside("requests", request),
         tx.setAside("runs", sampleId("run", 2)),
+        tx.setAside("commands", command.id),
       ];
       tx.putRun(sampleRun(tree, worker, 1, { status: "failed" }));
       tx.putRun(sampleRun(tree, worker, 2, { status: "failed" }));
       tx.putWait(sampleWait(tree, worker, 1, { runId: run, end: "aborted" }));
       tx.putRequest(sampleRequest(tree, worker, 1, { runId: run, status: "cancelled" }));
+      tx.putCommand({ ...command, verb: null, state: "refused" });
       return rows;
     };
     // What is rolled back is as broken as before.
@@ -64,6 +77,7 @@ export const brokenCases = {
       { ...of, open: true },
       { threadId: worker, runId: null, open: true },
       { threadId: worker, runId: null, open: false },
+      { threadId: tree, runId: null, open: true },
     ]);
     await store.read((view) => {
       assert.deepEqual(view.openRuns(tree), []);
@@ -83,6 +97,8 @@ export const brokenCases = {
       assert.equal(view.nextDeadline(tree), null);
       assert.deepEqual(view.openRequestsOf(worker), []);
       assert.equal(view.request(request)?.status, "cancelled");
+      assert.deepEqual(view.pendingCommands(tree), []);
+      assert.equal(view.command(command.id)?.state, "refused");
     });
   },
 } satisfies Record<string, StoreCase>;

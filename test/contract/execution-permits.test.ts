@@ -409,7 +409,7 @@ describe.each(STORES)("permits on %s", (store) => {
     h.provider.gates.open("work");
     expect(await work.outcome()).toMatchObject({ ending: "completed" });
     await h.tree.idle();
-    expect(h.tree.control.tree.permits).toMatchObject({ inUse: 0, overdrawn: 0 });
+    expect(h.tree.control.tree.permits).toMatchObject({ inUse: 0 });
     expect(await h.tree.counts()).toMatchObject({ running: 0, queued: 0 });
   });
 });

@@ -1,8 +1,11 @@
-/** Rows of runs, waits and questions that cannot be read (REC-1): each costs a run at most, and never the tree. */
+/** Rows of runs, waits, questions and commands that cannot be read (REC-1): each costs a run at most, and never the tree. */
 import { describe, expect, test } from "vitest";
+import { InvariantError, TransientError } from "../../src/protocol/errors.ts";
 import type { Logger } from "../../src/platform/logger.ts";
 import { ask, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
+import { commandTree } from "../../src/runtime/command-tree.ts";
 import { invariants } from "../../src/testing/invariants.ts";
+import { sampleCommand, sampleMail } from "../../src/testing/store-records.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
 import { look } from "../support/look.ts";
@@ -188,6 +191,52 @@ describe.each(STORES)("a row that cannot be read on %s", (store) => {
     for (const path of ["/root/a", "/root/b"])
       expect(await look(h).work(path)).toMatchObject({ outcome: { ending: "runtime_lost" } });
     await sound(h);
+  });
+
+  test("REC-1 REC-2 of a command: it is refused, and those behind it and mail of others are noticed", async () => {
+    await using h = await harness({ store, scripts: { "*": [repeat(say("heard"))] } });
+    const id = h.tree.id;
+    await h.tree.close();
+    const send = (message: string) =>
+      commandTree(h.store, id, "send", { target: "/root", message }, { key: message, claim: false });
+    for (const message of ["m1", "m2"]) expect(await send(message)).toMatchObject({ appliedBy: "nobody" });
+    const [broken] = await h.store.read((view) => view.pendingCommands(id));
+    h.damageRow("commands", broken!.id);
+    h.tree = await h.runtime.openTree({ id });
+    await h.clock.advance(1000);
+    await h.store.send([sampleMail(id, id, "other", { kind: "user", trigger: true })]);
+    await h.clock.advance(1000);
+    await h.tree.idle();
+    expect((await look(h).mail("/root")).map(({ content, state }) => [content.text, state])).toEqual([
+      ["m2", "settled"],
+      ["text other", "settled"],
+    ]);
+    expect(await setAside(h)).toEqual([{ path: "/root", table: "commands", id: broken!.id, open: true }]);
+    await expect(send("m1")).rejects.toMatchObject({
+      code: "STORE_CORRUPT",
+      message: expect.stringContaining("send it again"),
+    });
+    await sound(h);
+  });
+
+  test("REC-2 a command that fails for good is answered with its error, and those behind it go on", async () => {
+    await using h = await harness({ store, scripts: { "*": [repeat(say("heard"))] } });
+    // The first is applied and refused; the second finds the store busy, and is applied with the next look.
+    const commits = [new InvariantError("it cannot be"), null, new TransientError("STORE_BUSY", "not now")];
+    h.onWrite = (_, kind) => {
+      const error = (kind === "commit" ? commits.shift() : null) ?? null;
+      return error === null ? null : { kind: "error", error };
+    };
+    const commands = [1, 2].map((at) =>
+      sampleCommand(h.tree.id, at, { verb: "send", arguments: { target: "/root", message: `m${at}` } }),
+    );
+    for (const one of commands) await h.store.command(one);
+    await h.clock.advance(1000);
+    const rows = await h.store.read((view) => commands.map(({ id }) => view.command(id)));
+    expect(rows).toMatchObject([
+      { state: "refused", answer: { code: "INVARIANT_BROKEN", message: "it cannot be" } },
+      { state: "done" },
+    ]);
   });
 
   test("REC-1 BUD-4 of a settled run: the works that it served still end, and it counts what it has used", async () => {

@@ -11,7 +11,7 @@ import { TreeReader } from "../../src/runtime/tree-reader.ts";
 import type { Store } from "../../src/store/port.ts";
 import type { Fault } from "../../src/testing/faulty-store.ts";
 import { invariants } from "../../src/testing/invariants.ts";
-import { sampleMail } from "../../src/testing/store-records.ts";
+import { sampleId, sampleMail } from "../../src/testing/store-records.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
 import { look } from "../support/look.ts";
@@ -110,6 +110,23 @@ describe.each(STORES)("one owner on %s", (store) => {
     h.provider.gates.openAll();
     await work.outcome();
     await runtime.close();
+  });
+
+  test("REC-2 a command on a tree that is not there is refused, and leaves nothing in the store", async () => {
+    await using h = await harness({ store, scripts, runtime: LIVING });
+    const unknown = sampleId("thread", "unknown");
+    for (const options of [{}, { claim: false }, { forward: false, key: "k" }]) {
+      const sent = commandTree(h.store, unknown, "interrupt", { target: "/root" }, { ...LIVING, ...options });
+      await expect(sent).rejects.toMatchObject({
+        code: "AGENT_NOT_FOUND",
+        message: expect.stringMatching(/^no tree thread_\S+ is in .+; list the trees there/),
+        details: { tree: unknown },
+      });
+    }
+    await h.store.read((view) => {
+      expect(view.lease(unknown)).toBe(undefined);
+      expect(view.pendingCommands(unknown)).toEqual([]);
+    });
   });
 
   test("REC-2 commands of others are rows that the owner applies once, and its answer is the receipt", async () => {

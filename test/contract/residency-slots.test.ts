@@ -1,6 +1,8 @@
 /** How many sessions are loaded, and who makes room (RES-1, RES-2, RES-3, RES-7). */
 import { describe, expect, test } from "vitest";
 import type { OwnLoopAdapter } from "../../src/providers/port.ts";
+import { hang } from "../../src/providers/scripted/native/faults.ts";
+import { turnFork } from "../../src/providers/scripted/native/provider.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { gate, list, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -293,6 +295,40 @@ describe.each(STORES)("slots on %s", (store) => {
     expect(await residents(h)).toEqual(["root"]);
     expect((await look.mail("/root/a")).at(-1)).toMatchObject({ state: "accepted" });
   });
+
+  test.for(["forkThread", "startTurn"] as const)(
+    "RES-3 an agent whose start is in the middle of a native fork, or of delivering a handoff (%s), is not unloaded",
+    async (asked) => {
+      const native = turnFork({ "/root": [repeat(say("native"))] });
+      await using h = await harness({
+        store,
+        others: { native },
+        runtime: { limits: { residents: 1 } },
+        scripts: { "*": [MORE] },
+        tree: { provider: asked === "forkThread" ? "native" : "scripted" },
+      });
+      await h.ask("begin");
+      const { threads } = h.runtime;
+      // A fork opens its source's conversation anew; a switch hands over what was said.
+      const { agent } = asked === "forkThread" ? await threads.fork(h.tree.id) : { agent: h.tree.root };
+      const other = await h.runtime.openTree({ provider: "scripted" });
+      native.fault(asked, hang("asked"));
+      await threads.continue(agent.threadId, "go on", { provider: "native" });
+      await native.gates.arrived("asked");
+      const starting = await h.runtime.openTree({ id: agent.threadId });
+      const { residency } = starting.control.tree;
+      const work = await other.root.send("a place, please");
+      await h.clock.advance(10_000);
+      expect(residency.victims(9, true)).toEqual([]);
+      expect(await starting.counts()).toMatchObject({ resident: 1 });
+      expect([(await other.counts()).resident, (await other.root.runs()).rows]).toEqual([0, []]);
+      native.gates.open("asked");
+      expect(await work.outcome()).toMatchObject({ ending: "completed" });
+      await starting.idle();
+      expect((await starting.root.runs()).rows.at(-1)).toMatchObject({ status: "completed" });
+      expect(native.calls(asked)).toHaveLength(1);
+    },
+  );
 
   test("RES-3 RES-7 what is in memory is bounded by residents, not by registered agents", async () => {
     await using h = await harness({

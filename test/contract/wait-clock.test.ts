@@ -1,10 +1,13 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { Logger } from "../../src/platform/logger.ts";
+import { type CoppiceError, RejectedError } from "../../src/protocol/errors.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { gate, say, spawn, wait } from "../../src/providers/scripted/script.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { virtualClock } from "../../src/testing/virtual-clock.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
+import { harness, STORES } from "../support/harness.ts";
 
 test("WAI-6 a wait ends in time although the wall clock is set back meanwhile", async () => {
   const clock = virtualClock();
@@ -36,3 +39,50 @@ test("WAI-6 a wait ends in time although the wall clock is set back meanwhile", 
   expect(outputs.at(-1)).toMatchObject({ output: { timed_out: true } });
   provider.gates.open("never");
 });
+
+describe.each(STORES)("a deadline that the store cannot take on %s", (store) => {
+  async function atDeadline(error: CoppiceError) {
+    const said: string[] = [];
+    const h = await harness({
+      store,
+      scripts: { "/root": [wait({ timeout_ms: 20_000 }), say("on")] },
+      runtime: { logger: loggerTo(said) },
+    });
+    const work = await h.tree.root.send("go");
+    await waitUntil("the root waits", async () => (await h.tree.root.status()).kind === "waiting");
+    h.onWrite = (_, kind) => (kind === "commit" ? { kind: "error", error } : null);
+    await h.clock.advance(20_000);
+    return { h, work, said };
+  }
+
+  test("WAI-6 REC-3 for a row that cannot be read is armed again, and the wait ends when the row was mended", async () => {
+    const { h, work, said } = await atDeadline(new RejectedError("STORE_CORRUPT", "a row cannot be read"));
+    await using _ = h;
+    await h.clock.advance(100_000);
+    expect((await h.tree.root.status()).kind).toBe("waiting");
+    h.onWrite = () => null;
+    await h.clock.advance(30_000);
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "on" });
+    // Told with each try, and not more often than somebody can mend it.
+    expect(said).toEqual(Array(4).fill("the store failed; trying again"));
+  });
+
+  test("WAI-6 REC-3 for a refusal is not tried again, and the log does not say so", async () => {
+    const { h, said } = await atDeadline(new RejectedError("THREAD_INVARIANT_VIOLATION", "not this step"));
+    await using _ = h;
+    await h.clock.advance(100_000);
+    expect(said).toEqual(["the store refused; not trying again"]);
+  });
+});
+
+function loggerTo(said: string[]): Logger {
+  const ignore = (): void => undefined;
+  const made: Logger = {
+    debug: ignore,
+    info: ignore,
+    error: ignore,
+    warn: (_fields, message = "") => void said.push(message),
+    child: () => made,
+  };
+  return made;
+}

@@ -40,8 +40,6 @@ const facts = fc.record<UnloadFacts>({
   triggerMailPending: fc.boolean(),
   queueOnlyMailPending: fc.boolean(),
   requestPending: fc.boolean(),
-  handoffBeingDelivered: fc.boolean(),
-  nativeForkIntentOpen: fc.boolean(),
   pinPendingMail: fc.boolean(),
 });
 
@@ -52,8 +50,6 @@ const idle: UnloadFacts = {
   triggerMailPending: false,
   queueOnlyMailPending: false,
   requestPending: false,
-  handoffBeingDelivered: false,
-  nativeForkIntentOpen: false,
   pinPendingMail: false,
 };
 

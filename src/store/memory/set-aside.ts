@@ -1,4 +1,5 @@
 /** Rows that cannot be read, in memory: tests damage them, and what stands in for one replaces it (REC-1). */
+import type { CommandRecord } from "../../protocol/command.ts";
 import type { RunRecord } from "../../protocol/run.ts";
 import { isSettled } from "../../protocol/run.ts";
 import type { RuntimeRequestRecord, WaitRecord } from "../../protocol/wait.ts";
@@ -11,6 +12,7 @@ export interface Mendable {
   readonly runs: Table<RunRecord>;
   readonly waits: Table<WaitRecord>;
   readonly requests: Table<RuntimeRequestRecord>;
+  readonly commands: Table<CommandRecord>;
 }
 
 export interface SetAside {
@@ -18,8 +20,8 @@ export interface SetAside {
   readonly damage: (table: MendableTable, id: string) => void;
 }
 
-export function setAsideRows({ runs, waits, requests }: Mendable): SetAside {
-  const tables = { runs, waits, requests };
+export function setAsideRows({ runs, waits, requests, commands }: Mendable): SetAside {
+  const tables = { runs, waits, requests, commands };
   const known: Record<MendableTable, (id: string) => BrokenRow | undefined> = {
     runs(id) {
       const run = runs.damaged(id);
@@ -32,6 +34,10 @@ export function setAsideRows({ runs, waits, requests }: Mendable): SetAside {
     requests(id) {
       const request = requests.damaged(id);
       return request && { threadId: request.threadId, runId: null, open: request.status === "pending" };
+    },
+    commands(id) {
+      const command = commands.damaged(id);
+      return command && { threadId: command.treeId, runId: null, open: command.state === "pending" };
     },
   };
   return {

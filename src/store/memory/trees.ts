@@ -7,12 +7,17 @@ import type { ProcessGroup } from "../port.ts";
 import type { Journal } from "./journal.ts";
 import { type Freeze, Table } from "./table.ts";
 
+export interface MemoryTrees {
+  readonly rows: TreeRows;
+  readonly commands: Table<CommandRecord>;
+}
+
 export function treeRows(
   journal: Journal,
   freeze: Freeze,
   now: () => number,
   otherBusyTrees: () => Iterable<string>,
-): TreeRows {
+): MemoryTrees {
   const leases = new Table<LeaseRow>(journal, freeze, ({ treeId }) => treeId);
   const receipts = new Table<ReceiptRecord>(journal, freeze, ({ treeId, key }) => `${treeId} ${key}`);
   const commands = new Table<CommandRecord>(journal, freeze, ({ id }) => id);
@@ -22,21 +27,24 @@ export function treeRows(
   const groupsOf = groups.index(({ treeId }) => treeId);
 
   return {
-    now,
-    lease(id) {
-      const row = leases.get(id);
-      return row === undefined ? undefined : leaseState(row, now());
+    commands,
+    rows: {
+      now,
+      lease(id) {
+        const row = leases.get(id);
+        return row === undefined ? undefined : leaseState(row, now());
+      },
+      leaseRow: (id) => leases.get(id),
+      putLease: (row) => void leases.put(row),
+      receipt: (tree, key) => receipts.get(`${tree} ${key}`),
+      putReceipt: (record) => void receipts.put(record),
+      command: (id) => commands.get(id),
+      pendingCommands: (tree) => pending.get(tree),
+      putCommand: (record) => void commands.put(record),
+      processGroups: (tree) => groupsOf.get(tree),
+      putProcessGroup: (record) => void groups.put(record),
+      removeProcessGroup: (tree, pgid) => groups.remove(groupName(tree, pgid)),
+      busyTrees: () => [...new Set([...pending.keys(), ...otherBusyTrees()])] as TreeId[],
     },
-    leaseRow: (id) => leases.get(id),
-    putLease: (row) => void leases.put(row),
-    receipt: (tree, key) => receipts.get(`${tree} ${key}`),
-    putReceipt: (record) => void receipts.put(record),
-    command: (id) => commands.get(id),
-    pendingCommands: (tree) => pending.get(tree),
-    putCommand: (record) => void commands.put(record),
-    processGroups: (tree) => groupsOf.get(tree),
-    putProcessGroup: (record) => void groups.put(record),
-    removeProcessGroup: (tree, pgid) => groups.remove(groupName(tree, pgid)),
-    busyTrees: () => [...new Set([...pending.keys(), ...otherBusyTrees()])] as TreeId[],
   };
 }

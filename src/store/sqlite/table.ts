@@ -68,9 +68,10 @@ export class Table<R extends object> {
     const values = this.#values.map((valueOf) => valueOf(record));
     values.unshift(id);
     if (this.#key !== undefined) values.unshift(this.#key.make(id));
-    values.push(JSON.stringify(record));
+    const body = JSON.stringify(record);
+    values.push(body);
     this.#put.run(...values);
-    this.#cache.set(id, Object.freeze(record));
+    this.#cache.set(id, Object.freeze(record), body.length);
   }
 
   /** Prepares a list; `rest` follows `FROM <table>` and may order by rowid. */
@@ -116,10 +117,11 @@ export class Table<R extends object> {
     const id = row[0] as string;
     const cached = this.#cache.get(id);
     if (cached !== undefined) return cached;
-    const record = parseRecord<R>(this.#connection, this.#name, id, row[1] as string);
+    const body = row[1] as string;
+    const record = parseRecord<R>(this.#connection, this.#name, id, body);
     if (this.#idOf(record) !== id || !this.#isWhole(record))
       throw corruptRow(this.#connection.path, this.#name, id);
-    this.#cache.set(id, Object.freeze(record));
+    this.#cache.set(id, Object.freeze(record), body.length);
     return record;
   }
 }

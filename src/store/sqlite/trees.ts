@@ -19,6 +19,12 @@ export function treeRows(connection: Connection, threads: Threads, now: () => nu
     idOf: ({ id }) => id,
     fixed: { tree: ({ treeId }) => threads.number(treeId) },
     moving: { pending: ({ state }) => (state === "pending" ? 1 : 0) },
+    isWhole: (command) =>
+      typeof command.treeId === "string" &&
+      typeof command.state === "string" &&
+      (command.verb === null || typeof command.verb === "string") &&
+      typeof command.arguments === "object" &&
+      command.arguments !== null,
   });
   const groupName = (tree: TreeId, pgid: number): string => `${tree} ${pgid}`;
   const groups = new Table<ProcessGroup>(connection, {

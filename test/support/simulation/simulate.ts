@@ -374,8 +374,6 @@ function judgeOwner(world: World, trees: readonly Tree[]): void {
     const slots = tree.profile.residentsPerTree ? tree.residency.loaded - tree.sessions.size : 0;
     const held = {
       "permits in use": tree.permits.inUse,
-      "permits lent": tree.permits.lent,
-      "permits overdrawn": tree.permits.overdrawn,
       "runs in memory": tree.runs.size,
       "agents in the queue": tree.lane.size,
       "agents being started": tree.starting.size,

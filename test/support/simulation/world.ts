@@ -240,7 +240,7 @@ export class World {
     for (const { handle, process } of this.owners) {
       if (handle === null || process.state() !== "running" || !handle.owned) continue;
       const { permits, residency } = handle.control.tree;
-      if (permits.inUse < 0 || permits.inUse > (permits.limit ?? Infinity) + permits.overdrawn) {
+      if (permits.inUse < 0 || permits.inUse > (permits.limit ?? Infinity)) {
         this.fail(`EXE-4 ${permits.inUse} permits are in use and the limit is ${permits.limit}`);
       }
       if (residency.count > residency.limit) {

@@ -8,8 +8,6 @@ const idle: UnloadFacts = {
   triggerMailPending: false,
   queueOnlyMailPending: false,
   requestPending: false,
-  handoffBeingDelivered: false,
-  nativeForkIntentOpen: false,
   pinPendingMail: false,
 };
 const running = { ...idle, lastRunSettled: false };
@@ -25,8 +23,6 @@ test.for([
   ["one with queue-only mail may", { ...idle, queueOnlyMailPending: true }, true],
   ["one with a question open may not", { ...idle, requestPending: true }, false],
   ["one with a question open may not, though it waits", { ...parked, requestPending: true }, false],
-  ["one that is given a handoff may not", { ...idle, handoffBeingDelivered: true }, false],
-  ["one with a native fork open may not", { ...idle, nativeForkIntentOpen: true }, false],
 ] as const)("RES-3 %s", ([, facts, may]) => {
   expect(mayUnload(facts)).toBe(may);
 });

@@ -10,8 +10,6 @@ const idle: UnloadFacts = {
   triggerMailPending: false,
   queueOnlyMailPending: false,
   requestPending: false,
-  handoffBeingDelivered: false,
-  nativeForkIntentOpen: false,
   pinPendingMail: false,
 };
 const busy = { ...idle, lastRunSettled: false };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { NO_USAGE, type Usage } from "../../../src/protocol/usage.ts";
 import { Deadlines } from "../../../src/store/memory/deadlines.ts";
-import { RecordCache } from "../../../src/store/sqlite/record-cache.ts";
+import { GENERATION_WEIGHT, RecordCache } from "../../../src/store/sqlite/record-cache.ts";
 import { totalsOf, UsageCache, type UsageTotals } from "../../../src/store/usage-cache.ts";
 import { sampleAgent, sampleId } from "../../../src/testing/store-records.ts";
 
@@ -18,6 +18,40 @@ describe("the cache of records", () => {
     expect([cache.get("cold 0"), cache.get("cold 9999")]).toEqual([undefined, 9999]);
     cache.clear();
     expect([cache.get("hot"), cache.get("cold 9999")]).toEqual([undefined, undefined]);
+  });
+});
+
+describe("the cache of records by weight", () => {
+  const big = GENERATION_WEIGHT / 4;
+
+  test("holds two generations of bodies at most, the latest ones", () => {
+    const cache = new RecordCache<number>();
+    for (let n = 0; n < 100; n += 1) {
+      cache.set(`body ${n}`, n, big);
+      expect(cache.weight).toBeLessThanOrEqual(2 * GENERATION_WEIGHT);
+    }
+    expect([cache.get("body 99"), cache.get("body 96")]).toEqual([99, 96]);
+    expect([cache.get("body 0"), cache.get("body 91")]).toEqual([undefined, undefined]);
+    cache.clear();
+    expect(cache.weight).toBe(0);
+  });
+
+  test("does not hold what outweighs a generation, nor an earlier version of it", () => {
+    const cache = new RecordCache<string>();
+    cache.set("grown", "small", 1);
+    cache.set("grown", "huge", GENERATION_WEIGHT + 1);
+    expect([cache.get("grown"), cache.weight]).toEqual([undefined, 0]);
+    cache.set("old", "small", 1);
+    for (let n = 0; n < 5; n += 1) cache.set(`body ${n}`, "body", big);
+    cache.set("old", "huge", GENERATION_WEIGHT + 1);
+    expect(cache.get("old")).toBe(undefined);
+  });
+
+  test("weighs a record that is put again once, so that what is hot pushes nothing out", () => {
+    const cache = new RecordCache<number>();
+    cache.set("quiet", 0, 1);
+    for (let n = 0; n < 1000; n += 1) cache.set("hot", n, big);
+    expect([cache.get("quiet"), cache.weight]).toEqual([0, big + 1]);
   });
 });
 

@@ -1,6 +1,5 @@
-/** Limits hold at every instant and for every entry; the one excess is counted and repaid (EXE-4). */
+/** Limits hold at every instant and for every entry (EXE-4). */
 import { describe, expect, test } from "vitest";
-import { PermitPool } from "../../src/execution/permits.ts";
 import { ask, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import { hostTools } from "../../src/tools/host-tools.ts";
 import { harness, STORES } from "../support/harness.ts";
@@ -8,43 +7,6 @@ import { Look } from "../support/look.ts";
 
 const NONE = { fork_turns: "none" };
 const MORE = repeat(say("more"));
-
-describe("EXE-4 a permit that is overdrawn", () => {
-  test("EXE-4 is counted and visible, and nothing is granted while there are too many, returns included", () => {
-    const runtime = new PermitPool(2);
-    const tree = new PermitPool(1, runtime);
-    const waiting = tree.take()!;
-    waiting.lend();
-    const other = tree.take()!;
-    expect(waiting.reclaim()).toBe(false);
-    waiting.overdraw();
-    expect(tree).toMatchObject({ inUse: 2, overdrawn: 1, available: false });
-    expect(waiting.overdrawn).toBe(true);
-    other.lend();
-    // The lend repaid the debt, and freed nothing.
-    expect(tree).toMatchObject({ inUse: 1, overdrawn: 0, available: false, lent: 1 });
-    expect(tree.take()).toBeNull();
-    expect(other.reclaim()).toBe(false);
-    waiting[Symbol.dispose]();
-    expect(other.reclaim()).toBe(true);
-  });
-
-  test("EXE-4 is one per run, and is repaid by that run's own next wait or settle, which gives back nothing", () => {
-    for (const repay of ["lend", Symbol.dispose] as const) {
-      const tree = new PermitPool(1);
-      const waiting = tree.take()!;
-      waiting.lend();
-      const other = tree.take()!;
-      waiting.overdraw();
-      expect(() => waiting.overdraw()).toThrow(expect.objectContaining({ family: "invariant" }));
-      waiting[repay]();
-      expect(tree).toMatchObject({ inUse: 1, overdrawn: 0, available: false });
-      expect(tree.take()).toBeNull();
-      other[Symbol.dispose]();
-      expect(tree.take()).not.toBeNull();
-    }
-  });
-});
 
 describe.each(STORES)("limits at every instant on %s", (store) => {
   test("EXE-4 tools, library and hosts share the limit, whatever they ask and however fast", async () => {
@@ -67,7 +29,6 @@ describe.each(STORES)("limits at every instant on %s", (store) => {
     let most = 0;
     const seen = async (): Promise<void> => {
       most = Math.max(most, permits.inUse, (await h.tree.counts()).running);
-      expect(permits.overdrawn).toBe(0);
     };
     const watching = (async () => {
       for await (const _ of h.tree.events()) await seen();
@@ -113,7 +74,7 @@ describe.each(STORES)("limits at every instant on %s", (store) => {
     // Out of time; the permit is another's.
     expect((await look.events("wait.ended", "/root/boss"))[0]!.data).toMatchObject({ end: "timed_out" });
     expect(await look.outputs("/root/boss", "wait_agent")).toEqual([]);
-    expect(h.tree.control.tree.permits).toMatchObject({ inUse: 1, overdrawn: 0 });
+    expect(h.tree.control.tree.permits).toMatchObject({ inUse: 1 });
     h.provider.gates.open(first);
     await look.until(
       "it has its answer",
@@ -139,7 +100,7 @@ describe.each(STORES)("limits at every instant on %s", (store) => {
     const waiting = tool("wait_agent").call({ timeout_ms: 60_000 });
     await h.clock.advance(5_000);
     expect((await waiting).output).toMatchObject({ ended_by: "cut_short" });
-    expect(h.tree.control.tree.permits).toMatchObject({ inUse: 1, overdrawn: 0 });
+    expect(h.tree.control.tree.permits).toMatchObject({ inUse: 1 });
     expect(await h.tree.counts()).toMatchObject({ running: 1, queued: 1 });
     h.provider.gates.open("work");
     await h.tree.idle();
@@ -168,7 +129,7 @@ describe.each(STORES)("limits at every instant on %s", (store) => {
     await h.clock.settle();
     // The permit is in use: the answer waits for it.
     expect(h.provider.requests("/root/asks")).toHaveLength(1);
-    expect(h.tree.control.tree.permits).toMatchObject({ inUse: 1, overdrawn: 0 });
+    expect(h.tree.control.tree.permits).toMatchObject({ inUse: 1 });
     h.provider.gates.open("other");
     expect(await work.outcome()).toMatchObject({ ending: "completed" });
   });
