@@ -310,12 +310,12 @@ describe.each(STORES)("slots on %s", (store) => {
       await h.ask("begin");
       const { threads } = h.runtime;
       // A fork opens its source's conversation anew; a switch hands over what was said.
-      const { agent } = asked === "forkThread" ? await threads.fork(h.tree.id) : { agent: h.tree.root };
+      const id = asked === "forkThread" ? (await threads.fork(h.tree.id)).thread.id : h.tree.id;
       const other = await h.runtime.openTree({ provider: "scripted" });
       native.fault(asked, hang("asked"));
-      await threads.continue(agent.threadId, "go on", { provider: "native" });
+      await threads.continue(id, "go on", { provider: "native" });
       await native.gates.arrived("asked");
-      const starting = await h.runtime.openTree({ id: agent.threadId });
+      const starting = await h.runtime.openTree({ id });
       const { residency } = starting.control.tree;
       const work = await other.root.send("a place, please");
       await h.clock.advance(10_000);
