@@ -36,6 +36,9 @@ export class Ownership {
   #renewTimer: Timer | null = null;
   #pollTimer: Timer | null = null;
   #renewing = false;
+  #polling = false;
+  /** What the store had changed when it was polled last. */
+  #changes = Number.NaN;
 
   constructor(store: Store, clock: Clock, logger: Logger, limits: Limits) {
     this.#store = store;
@@ -96,7 +99,7 @@ export class Ownership {
       if (this.#held.size === 0) return;
       this.#armPoll();
       this.#giveUpStale();
-      for (const held of this.#held.values()) void this.#poll(held);
+      void this.#pollAll();
     });
   }
 
@@ -137,15 +140,29 @@ export class Ownership {
     }
   }
 
-  async #poll(held: Held): Promise<void> {
+  /** One question for all: thousands of trees may rest. */
+  async #pollAll(): Promise<void> {
+    if (this.#polling) return;
+    this.#polling = true;
     try {
-      const changes = await this.#store.changes(held.tree.treeId);
-      if (changes === held.changes) return;
-      held.changes = changes;
-      this.#look(held);
+      const changes = await this.#store.changes();
+      if (changes === this.#changes) return;
+      // Before anybody looks: a look that fails has all asked again.
+      this.#changes = changes;
+      for (const held of this.#held.values()) await this.#poll(held);
     } catch (error) {
-      this.#logger.warn({ treeId: held.tree.treeId, err: error }, "polling the store failed");
+      this.#changes = Number.NaN;
+      this.#logger.warn({ err: error }, "polling the store failed");
+    } finally {
+      this.#polling = false;
     }
+  }
+
+  async #poll(held: Held): Promise<void> {
+    const changes = await this.#store.changes(held.tree.treeId);
+    if (changes === held.changes) return;
+    held.changes = changes;
+    this.#look(held);
   }
 
   /** One look at a time; a hint during it makes it look once more. */
@@ -163,6 +180,7 @@ export class Ownership {
         this.#logger.warn({ treeId: held.tree.treeId, err: error }, "reading the inbox failed");
         // Looked at again with the next poll.
         held.changes = Number.NaN;
+        this.#changes = Number.NaN;
       } finally {
         held.looking = false;
       }

@@ -1,6 +1,7 @@
 /** What the trees of one runtime share: its parts, and what its options say. Built once, in `createRuntime`. */
 import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { AgentConfig } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Profile } from "../protocol/profile.ts";
@@ -56,4 +57,14 @@ export interface Shared {
   readonly mirror: (threadId: ThreadId) => void;
   readonly workspaceExists: (path: string) => boolean;
   readonly workspaces: Workspaces;
+}
+
+/** @throws RejectedError `PROVIDER_UNAVAILABLE`. */
+export function requireAdapter({ adapter }: Pick<Shared, "adapter">, provider: string): void {
+  if (adapter(provider) !== undefined) return;
+  throw new RejectedError(
+    "PROVIDER_UNAVAILABLE",
+    `this runtime was given no provider \`${provider}\`; add it by name, or choose another one.`,
+    { provider },
+  );
 }

@@ -28,7 +28,7 @@ import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
-import type { Shared } from "./shared.ts";
+import { requireAdapter, type Shared } from "./shared.ts";
 import {
   type ConfigRequest,
   type Effects,
@@ -138,14 +138,7 @@ export class Tree implements PlanContext {
     return this.shared.verbs;
   }
 
-  requireProvider: PlanContext["requireProvider"] = (provider) => {
-    if (this.shared.adapter(provider) !== undefined) return;
-    throw new RejectedError(
-      "PROVIDER_UNAVAILABLE",
-      `this runtime was given no provider \`${provider}\`; add it by name, or choose another one.`,
-      { provider },
-    );
-  };
+  requireProvider: PlanContext["requireProvider"] = (provider) => requireAdapter(this.shared, provider);
 
   rebind: PlanContext["rebind"] = (config, to) => this.shared.rebind(config, to);
 

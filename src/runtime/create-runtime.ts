@@ -262,7 +262,7 @@ class OwnRuntime implements Runtime {
   #newResidency(limit: number): Residency {
     return residencyOf(limit, {
       shared: () => this.#shared,
-      trees: () => [...this.#trees.values()].map(({ tree }) => tree),
+      trees: () => this.#trees.values().map(({ tree }) => tree),
       pump: this.#pump,
     });
   }

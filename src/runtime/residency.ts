@@ -7,14 +7,25 @@ import { Residency } from "../residency/slots.ts";
 
 export interface ResidencyPorts {
   readonly shared: () => Pick<Shared, "clock" | "logger">;
-  readonly trees: () => readonly Tree[];
+  readonly trees: () => Iterable<Tree>;
   /** Asks those again who wait to be admitted. */
   readonly pump: () => void;
 }
 
 export function residencyOf(limit: number, { shared, trees, pump }: ResidencyPorts): Residency {
-  const treeOf = (threadId: ThreadId): Tree | undefined =>
-    trees().find((tree) => tree.sessions.has(threadId));
+  /** Where a session was found last: it is asked for again and again, and there may be thousands of trees. */
+  const found = new Map<ThreadId, Tree>();
+  const treeOf = (threadId: ThreadId): Tree | undefined => {
+    const known = found.get(threadId);
+    if (known?.sessions.has(threadId) === true) return known;
+    for (const tree of trees()) {
+      if (!tree.sessions.has(threadId)) continue;
+      found.set(threadId, tree);
+      return tree;
+    }
+    found.delete(threadId);
+    return undefined;
+  };
   const lookAgain = (): void => {
     pump();
     for (const tree of trees()) tree.watchers.changed();
@@ -30,6 +41,7 @@ export function residencyOf(limit: number, { shared, trees, pump }: ResidencyPor
       if (tree === undefined) return true;
       try {
         const gone = await unload(tree, threadId);
+        if (gone) found.delete(threadId);
         // Who waited for this place meanwhile is asked again when the slot has its state back.
         if (!gone) shared().clock.defer(lookAgain);
         return gone;

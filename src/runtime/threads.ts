@@ -1,6 +1,6 @@
 /**
- * The commands on threads (lineage C3), for a runtime that owns the trees they concern. Whatever needs a tree opens it, as
- * `openTree` would, and keeps it.
+ * The commands on threads (lineage C3). What is one commit claims a tree that nobody owns for that commit alone; what runs
+ * something, or asks a provider, opens the tree, as `openTree` would, and keeps it.
  */
 import type { RunId } from "../protocol/ids.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
@@ -9,6 +9,7 @@ import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../proto
 import { check } from "../platform/check.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { once, receiptKey } from "../control/idempotency.ts";
+import type { Transaction } from "../control/transaction.ts";
 import type { OnBusy } from "../control/messages.ts";
 import type { ForkAvailability } from "../lineage/fork-availability.ts";
 import type { ForkPoint, ForkPointName } from "../lineage/fork-points.ts";
@@ -115,8 +116,7 @@ export class Threads extends ThreadReads {
   async editHandoff(id: string, text: string): Promise<HandoffRecord> {
     check("Threads.editHandoff", THREADS.editHandoff, { id, text });
     const { treeId } = await this.handoff(id);
-    const { tree } = await this.#ports.open(treeId);
-    return tree.transact((tx) => editHandoff(tx, id, text));
+    return this.#ports.apply(treeId, (tx) => editHandoff(tx, id, text));
   }
 
   /** Such a handoff built again from what the thread is now. */
@@ -153,8 +153,9 @@ export class Threads extends ThreadReads {
   async select(id: string, choice: SelectionInput | null): Promise<ThreadDocument> {
     check("Threads.select", THREADS.select, { id, choice });
     const agent = await this.#openThread(id);
-    const { tree } = await this.#ports.open(agent.treeId);
-    await tree.transact((tx) => select(tx, id, choice === null ? null : selectionOf(choice)));
+    await this.#ports.apply(agent.treeId, (tx) =>
+      select(tx, id, choice === null ? null : selectionOf(choice)),
+    );
     return this.get(id);
   }
 
@@ -169,8 +170,7 @@ export class Threads extends ThreadReads {
   /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). */
   async discardDraft(id: string): Promise<void> {
     check("Threads.discardDraft", THREADS.id, id);
-    const { tree } = await this.#open(id);
-    await tree.transact((tx) => {
+    await this.#apply(id, (tx) => {
       const draft = tx.store.draft(requireThread(tx.store, id).threadId);
       if (draft?.clearedAt === null) tx.store.putDraft({ ...draft, clearedAt: tx.now });
     });
@@ -179,8 +179,7 @@ export class Threads extends ThreadReads {
   /** Gives a thread another title, or none. @throws RejectedError `THREAD_NOT_FOUND`, `INVALID_ARGUMENT`, `NOT_OWNER`. */
   async rename(id: string, title: string | null): Promise<ThreadDocument> {
     check("Threads.rename", THREADS.rename, { id, title });
-    const { tree } = await this.#open(id);
-    await tree.transact((tx) => rename(tx, id, title));
+    await this.#apply(id, (tx) => rename(tx, id, title));
     return this.get(id);
   }
 
@@ -198,16 +197,14 @@ export class Threads extends ThreadReads {
   /** For good, and only what is closed (C2.1). @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
   async archive(id: string): Promise<ThreadDocument> {
     check("Threads.archive", THREADS.id, id);
-    const { tree } = await this.#open(id);
-    await tree.transact((tx) => archive(tx, id));
+    await this.#apply(id, (tx) => archive(tx, id));
     return this.get(id);
   }
 
   /** Keeps a line: with the run that is under way, else with the next one (C3.9). @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`. */
   async pin(id: string, section: PinSection, text: string): Promise<Pin> {
     check("Threads.pin", THREADS.pin, { id, section, text });
-    const { tree } = await this.#open(id);
-    return tree.transact((tx) => pin(tx, id, section, text));
+    return this.#apply(id, (tx) => pin(tx, id, section, text));
   }
 
   /** What a fork would be, without making it (C5.12). @throws RejectedError of the codes of C5. */
@@ -255,9 +252,10 @@ export class Threads extends ThreadReads {
       const { thread, threadId } = requireThread(view, fork);
       return requireThread(view, options.into ?? thread?.lineage.parentThreadId ?? threadId);
     });
-    const { tree } = await this.#ports.open(target.treeId);
     const run = options.run ?? null;
-    return tree.transact((tx) => mergeBack(tx, { fork, target: target.threadId, run, createdBy: "user" }));
+    return this.#ports.apply(target.treeId, (tx) =>
+      mergeBack(tx, { fork, target: target.threadId, run, createdBy: "user" }),
+    );
   }
 
   /**
@@ -292,6 +290,11 @@ export class Threads extends ThreadReads {
     if (treeId === undefined) throw unknownTransfer(transferId);
     const { tree } = await this.#ports.open(treeId);
     return tree.transact((tx) => inject(tx, transferId));
+  }
+
+  async #apply<T>(id: string, plan: (tx: Transaction) => T): Promise<T> {
+    const agent = await this.#ports.store.read((view) => requireThread(view, id));
+    return this.#ports.apply(agent.treeId, plan);
   }
 
   async #open(id: string): Promise<AgentControl> {

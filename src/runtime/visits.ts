@@ -3,7 +3,7 @@
  *
  * - V1 Of one tree one at a time, and an opening of it waits for them: a runtime is never in its own way.
  */
-import type { Shared } from "../control/shared.ts";
+import { requireAdapter, type Shared } from "../control/shared.ts";
 import { Look, type PlanContext, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type { TreeId } from "../protocol/ids.ts";
@@ -60,6 +60,7 @@ export class Visits {
   #contextOf(view: StoreView, tree: TreeId): PlanContext {
     const { ids, lineage, redact, adapter } = this.#ports.shared;
     return withoutOwner(view, tree, ids, {
+      requireProvider: (provider) => requireAdapter(this.#ports.shared, provider),
       lineage,
       redact,
       loop: (provider) => adapter(provider)?.loop ?? "ours",

@@ -7,6 +7,7 @@ import type { Clock } from "../platform/clock.ts";
 
 export class Hints {
   readonly #clock: Clock;
+  #all = 0;
   readonly #counts = new Map<TreeId, number>();
   readonly #listeners = new Map<TreeId, Set<() => void>>();
 
@@ -14,12 +15,13 @@ export class Hints {
     this.#clock = clock;
   }
 
-  count(tree: TreeId): number {
-    return this.#counts.get(tree) ?? 0;
+  count(tree?: TreeId): number {
+    return tree === undefined ? this.#all : (this.#counts.get(tree) ?? 0);
   }
 
   tell(trees: Iterable<TreeId>): void {
     for (const tree of trees) {
+      this.#all += 1;
       this.#counts.set(tree, this.count(tree) + 1);
       const listeners = this.#listeners.get(tree);
       if (listeners === undefined) continue;

@@ -311,8 +311,11 @@ export interface Store {
   claimable(limit: number, provenDead: (owner: ProcessIdentity) => boolean): Promise<readonly TreeId[]>;
   commit<T>(lease: Lease, plan: (tx: StoreTx) => T): Promise<T>;
   read<T>(plan: (view: StoreView) => T): Promise<T>;
-  /** A number that changes when another connection or another owner may have written for this tree: mail or a command. */
-  changes(tree: TreeId): Promise<number>;
+  /**
+   * A number that changes when another connection or another owner may have written for this tree, mail or a command; without
+   * a tree, for any of them.
+   */
+  changes(tree?: TreeId): Promise<number>;
   /** Called, at best, when mail or a command of another process arrives. */
   onHint(tree: TreeId, callback: () => void): Disposable;
   close(): Promise<void>;

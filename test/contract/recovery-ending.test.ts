@@ -7,6 +7,7 @@ import type { ProviderAdapter } from "../../src/providers/port.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import type { WriteKind } from "../../src/testing/faulty-store.ts";
+import { sampleCommand } from "../../src/testing/store-records.ts";
 import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
 
@@ -242,6 +243,51 @@ describe.each(STORES)("an owner that ends on %s", (store) => {
     held.keep();
     await h.clock.settle();
     expect(seen).toEqual({ opened: 1, closed: 1 });
+  });
+
+  test("C3.8 C3.9 REC-2 what is one commit on a thread keeps no tree: nobody owns it after, and nothing is polled", async () => {
+    await using h = await open();
+    const { threads } = h.runtime;
+    await h.ask("one");
+    const { thread: fork } = await threads.fork(h.tree.id);
+    await h.tree.close();
+    const { id } = h.tree;
+    await threads.rename(id, "named");
+    await threads.pin(id, "decisions", "port 8080");
+    await threads.select(id, { provider: "scripted" });
+    await expect(threads.select(id, { provider: "nobody" })).rejects.toMatchObject({
+      code: "PROVIDER_UNAVAILABLE",
+    });
+    await expect(threads.archive(id)).rejects.toMatchObject({ code: "THREAD_INVARIANT_VIOLATION" });
+    await threads.discardDraft(fork.id);
+    expect(
+      await h.store.read((view) =>
+        view.trees({ limit: 10 }).rows.map((tree) => view.lease(tree.treeId)?.live ?? false),
+      ),
+    ).toEqual([false, false]);
+    expect(h.clock.pending()).toEqual([]);
+    h.tree = await h.runtime.openTree({ id });
+    expect(await threads.get(id)).toMatchObject({ title: "named" });
+    await h.ask("two");
+    expect((await threads.context(id))!.decisions).toMatchObject([{ text: "port 8080" }]);
+  });
+
+  test("REC-2 one question a poll is enough for all trees that rest", async () => {
+    await using h = await open();
+    for (let made = 0; made < 20; made += 1) await h.runtime.openTree({});
+    await h.clock.advance(1_000);
+    let asked = 0;
+    const changes = h.faulty.changes.bind(h.faulty);
+    h.faulty.changes = (tree) => {
+      asked += 1;
+      return changes(tree);
+    };
+    await h.clock.advance(10 * DEFAULT_LIMITS.pollMs);
+    expect(asked).toBe(10);
+    await h.store.command(sampleCommand(h.tree.id, 1, { verb: "close", arguments: { target: "/root" } }));
+    await h.clock.advance(DEFAULT_LIMITS.pollMs);
+    await h.clock.settle();
+    expect((await h.tree.root.status()).kind).toBe("closed");
   });
 
   test("HDR-5 the grace time of a host ends with the runtime", async () => {
