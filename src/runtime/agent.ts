@@ -16,7 +16,7 @@ import { type AgentSummary, owed, owes, type OwedWork, summarise } from "../cont
 import type { OnBusy } from "../control/messages.ts";
 import type { SpawnInput } from "../control/spawn.ts";
 import { type Explanation, why } from "../control/why.ts";
-import { type HostTool, type HostToolOptions, hostTools } from "../tools/host-tools.ts";
+import { type HostToolOptions, type HostTools, hostTools } from "../tools/host-tools.ts";
 import { injectMail, type MailInjection } from "../tools/bindings/inject-mail.ts";
 import type { Page } from "../store/port.ts";
 import { AGENT, spawnParts } from "./arguments.ts";
@@ -140,15 +140,26 @@ export class Agent {
   }
 
   /**
-   * The tools of a host-driven root, for the loop of this program, which is its host from now on.
+   * The tools of a host-driven root, for the loop of this program, which is its host from now on and until all that it was given
+   * is disposed of: `using host = tree.root.tools()`. The place is another's then (`runtime.actAs`), these tools refuse with
+   * `NOT_OWNER`, and `onHostGone` says what becomes of the works (HDR-4).
    * @throws RejectedError `INVALID_ARGUMENT` for an agent whose runs are ours; `NOT_OWNER` while another host is connected
    * (HDR-5).
    */
-  tools(options: HostToolOptions = {}): readonly HostTool[] {
+  tools(options: HostToolOptions = {}): HostTools {
     check("Agent.tools", AGENT.tools, options);
     this.#requireHostDriven("its tools are in its runs by themselves");
-    this.#control.hosts.connect("this program");
-    return hostTools(this.#control, this.threadId, options);
+    const seat = this.#control.hosts.connect("this program");
+    let left = false;
+    const authorise = (): void => {
+      if (left) throw new RejectedError("NOT_OWNER", "this program has left the root; take its tools anew.");
+    };
+    const leave = (): void => {
+      left = true;
+      seat[Symbol.dispose]();
+    };
+    const tools = hostTools(this.#control, this.threadId, { ...options, authorise });
+    return Object.assign([...tools], { [Symbol.dispose]: leave });
   }
 
   /**
