@@ -46,11 +46,12 @@ const model: LanguageModelV4 = {
   doStream: () => Promise.reject(new Error("this example does not stream")),
 };
 
+using host = tree.root.tools();
 const { prepareStep, onStepEnd } = await tree.root.injectMail();
 const { text } = await generateText({
   model,
   prompt: "How many letters has the word coppice? Ask an agent.",
-  tools: toAiSdkTools(tree.root.tools()),
+  tools: toAiSdkTools(host),
   stopWhen: isStepCount(10),
   prepareStep,
   onStepEnd,

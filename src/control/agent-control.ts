@@ -188,10 +188,16 @@ export class AgentControl implements Live, Residents {
     }
   }
 
-  /** Input of the user to an agent. */
-  userInput(agent: ThreadId, caller: Caller, input: UserInput, options: Options = {}): Promise<WorkRecord> {
+  /** Input of the user to an agent; aborted before it is committed, it is none. */
+  userInput(
+    agent: ThreadId,
+    caller: Caller,
+    input: UserInput,
+    options: Options & { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<WorkRecord> {
     const key = receiptKey(caller, options.key);
     return this.tree.transact((tx) => {
+      options.signal?.throwIfAborted();
       const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
         workId: userInput(tx, agent, caller, input).id,
       }));

@@ -16,7 +16,7 @@ import { type AgentSummary, owed, owes, type OwedWork, summarise } from "../cont
 import type { OnBusy } from "../control/messages.ts";
 import type { SpawnInput } from "../control/spawn.ts";
 import { type Explanation, why } from "../control/why.ts";
-import { type HostTool, type HostToolOptions, hostTools } from "../tools/host-tools.ts";
+import { type HostToolOptions, type HostTools, hostTools } from "../tools/host-tools.ts";
 import { injectMail, type MailInjection } from "../tools/bindings/inject-mail.ts";
 import type { Page } from "../store/port.ts";
 import { AGENT, spawnParts } from "./arguments.ts";
@@ -42,6 +42,7 @@ export interface SendOptions extends Keyed {
   readonly effort?: string;
   /** Refused with `THREAD_REVISION_CONFLICT` when the thread has changed since (lineage C3.2). */
   readonly expectedRevision?: number;
+  /** Aborted before the input is stored: nothing is sent. What is stored goes on; end it with `interrupt`. */
   readonly signal?: AbortSignal;
 }
 
@@ -62,7 +63,7 @@ export interface CloseOptions extends Keyed {
 
 /** Which page of rows; the first hundred unless given. */
 export interface PageOptions {
-  /** The `next` of the page before. */
+  /** The `next` of the page before; what names no row is refused. */
   readonly after?: string | null;
   readonly limit?: number;
 }
@@ -86,14 +87,15 @@ export class Agent {
 
   /**
    * Gives the agent input of the user: a work whose outcome can be awaited.
-   * @throws RejectedError `THREAD_BUSY`, `AGENT_CLOSED`, `MAILBOX_FULL`, `BUDGET_EXHAUSTED`, `LIMIT_REACHED`, `QUEUE_FULL`.
+   * @throws RejectedError `THREAD_BUSY`, `AGENT_CLOSED`, `MAILBOX_FULL`, `BUDGET_EXHAUSTED`, `LIMIT_REACHED`, `QUEUE_FULL`;
+   * the signal's reason.
    */
   async send(message: string, options: SendOptions = {}): Promise<Work> {
     check("Agent.send", AGENT.send, { message, options });
-    options.signal?.throwIfAborted();
-    const { onBusy = "steer", key, signal: _signal, ...rest } = options;
+    const { onBusy = "steer", key, signal, ...rest } = options;
+    signal?.throwIfAborted();
     const input = { message, onBusy, trace: activeSpanReference(), ...rest };
-    const work = await this.#control.userInput(this.threadId, USER, input, { key });
+    const work = await this.#control.userInput(this.threadId, USER, input, { key, signal });
     return new Work(this.#control, work.id);
   }
 
@@ -140,15 +142,26 @@ export class Agent {
   }
 
   /**
-   * The tools of a host-driven root, for the loop of this program, which is its host from now on.
+   * The tools of a host-driven root, for the loop of this program, which is its host from now on and until all that it was given
+   * is disposed of: `using host = tree.root.tools()`. The place is another's then (`runtime.actAs`), these tools refuse with
+   * `NOT_OWNER`, and `onHostGone` says what becomes of the works (HDR-4).
    * @throws RejectedError `INVALID_ARGUMENT` for an agent whose runs are ours; `NOT_OWNER` while another host is connected
    * (HDR-5).
    */
-  tools(options: HostToolOptions = {}): readonly HostTool[] {
+  tools(options: HostToolOptions = {}): HostTools {
     check("Agent.tools", AGENT.tools, options);
     this.#requireHostDriven("its tools are in its runs by themselves");
-    this.#control.hosts.connect("this program");
-    return hostTools(this.#control, this.threadId, options);
+    const seat = this.#control.hosts.connect("this program");
+    let left = false;
+    const authorise = (): void => {
+      if (left) throw new RejectedError("NOT_OWNER", "this program has left the root; take its tools anew.");
+    };
+    const leave = (): void => {
+      left = true;
+      seat[Symbol.dispose]();
+    };
+    const tools = hostTools(this.#control, this.threadId, { ...options, authorise });
+    return Object.assign([...tools], { [Symbol.dispose]: leave });
   }
 
   /**

@@ -42,6 +42,9 @@ export interface HostTool {
   ) => Promise<HostToolResult>;
 }
 
+/** The tools of a host, for every binding. Disposing of them leaves the place of the host to another. */
+export interface HostTools extends ReadonlyArray<HostTool>, Disposable {}
+
 /** What the transport of the calls is like. */
 export interface HostToolOptions {
   /** The transport gives up on long calls: one wait lasts at most `transportWaitMs` and is taken up again (WAI-7). */
@@ -56,18 +59,21 @@ export const toolsSchema = z.array(
   withMethods<HostTool>("is no tool; give what `tree.root.tools()` or `connection.tools()` returns", "call"),
 );
 
-/** The tools of one host-driven root, in their stable order. */
+/** The tools of one host-driven root, in their stable order. `authorise` is asked before every call. */
 export function hostTools(
   control: AgentControl,
   root: ThreadId,
-  options: HostToolOptions = {},
+  options: HostToolOptions & { readonly authorise?: () => void } = {},
 ): readonly HostTool[] {
   const { profile, limits, shared } = control.tree;
   const { allow } = shared.betweenTrees.policy;
   const caller = { kind: "agent", threadId: root, runId: null, step: 0, callId: null } as const;
   return bind(control, hostBuiltIns(profile, limits, allow), {
     ...options,
-    caller: async () => caller,
+    caller: async () => {
+      options.authorise?.();
+      return caller;
+    },
     notice: true,
   });
 }

@@ -130,6 +130,33 @@ describe.each(STORES)("a host-driven root on %s", (store) => {
     expect(await use(first.tools(), "list_agents")).toMatchObject({ code: "TOKEN_INVALID" });
   });
 
+  test("HDR-4 HDR-5 this program leaves the place of the host with the last of its tools, to another or for good", async () => {
+    await using h = await hosted(store, { tree: { onHostGone: "interrupt", limits: { hostGraceMs: 5000 } } });
+    const token = await h.tree.root.token();
+    const refused = { code: "NOT_OWNER", message: expect.stringContaining("this program") };
+    const tools = h.tree.root.tools();
+    {
+      using more = h.tree.root.tools({ shortTransport: true });
+      await use(more, "spawn_agent", { task_name: "worker", message: "count" });
+    }
+    await h.provider.gates.arrived("work");
+    await expect(h.runtime.actAs(token, { host: "editor" })).rejects.toMatchObject(refused);
+    tools[Symbol.dispose]();
+    expect(await use(tools, "list_agents")).toMatchObject({ code: "NOT_OWNER" });
+    const editor = await h.runtime.actAs(token, { host: "editor" });
+    // Once more leaves nobody else's place.
+    tools[Symbol.dispose]();
+    await expect(h.runtime.actAs(token, { host: "terminal" })).rejects.toMatchObject({ code: "NOT_OWNER" });
+    editor.close();
+    using again = h.tree.root.tools();
+    await h.clock.advance(10_000);
+    expect((await look(h).work("/root/worker")).state).toBe("running");
+    again[Symbol.dispose]();
+    await h.clock.advance(5000);
+    await h.tree.idle();
+    expect((await look(h).work("/root/worker")).outcome?.ending).toBe("interrupted");
+  });
+
   test("HDR-5 another process is no second host either: the tree has one owner", async () => {
     await using h = await hosted(store);
     const token = await h.tree.root.token();
