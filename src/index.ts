@@ -4,7 +4,7 @@
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { createRuntime } from "./runtime/create-runtime.ts";
-export type { Runtime } from "./runtime/runtime.ts";
+export type { OpenPendingOptions, Runtime } from "./runtime/runtime.ts";
 export type { RuntimeOptions, TreeOptions } from "./runtime/options.ts";
 export type { TreeHandle } from "./runtime/tree-handle.ts";
 export type {
@@ -16,6 +16,8 @@ export type {
   SpawnOptions,
   SpawnRequest,
 } from "./runtime/agent.ts";
+export type { TreeCounts, TreeSummary } from "./runtime/trees.ts";
+export type { Owner } from "./runtime/tree-reader.ts";
 export type { Work } from "./runtime/work.ts";
 export type {
   ContinueOptions,

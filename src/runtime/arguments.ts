@@ -18,6 +18,7 @@ import type { CommandOptions } from "./command-tree.ts";
 import type { ConnectOptions } from "./connection.ts";
 import type { EventOptions } from "./event-stream.ts";
 import { choiceShape, storeSchema } from "./options.ts";
+import type { OpenPendingOptions } from "./runtime.ts";
 
 export const text = z.string();
 export const count = z.number().int().min(0);
@@ -137,6 +138,8 @@ export const WORK = {
 export const CONNECTION = { tools: hostToolOptionsSchema, usage: used };
 
 export const RUNTIME = {
+  trees: page,
+  openPending: optionsOf<OpenPendingOptions>({ limit: rows.optional() }),
   actAs: z.strictObject({
     token: text,
     options: optionsOf<ConnectOptions>({ host: text.min(1).optional() }),

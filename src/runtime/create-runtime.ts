@@ -23,10 +23,11 @@ import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
 import { type Identity, ownIdentity, provenDead } from "../platform/process-identity.ts";
 import type { Residency } from "../residency/slots.ts";
-import type { Lease, Store } from "../store/port.ts";
+import type { Lease, Page, Store } from "../store/port.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { Threads } from "./threads.ts";
 import { RUNTIME } from "./arguments.ts";
+import type { PageOptions } from "./agent.ts";
 import { type ConfigSources, rootConfig } from "./configs.ts";
 import {
   checkRuntimeOptions,
@@ -41,8 +42,9 @@ import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { createTree } from "./new-tree.ts";
 import { residencyOf } from "./residency.ts";
 import { sharedOf, sourcesOf } from "./shared.ts";
-import type { Runtime } from "./runtime.ts";
+import type { OpenPendingOptions, Runtime } from "./runtime.ts";
 import { TreeHandle } from "./tree-handle.ts";
+import { listTrees, openPendingTrees, type TreeSummary } from "./trees.ts";
 import { Visits } from "./visits.ts";
 
 /**
@@ -185,6 +187,18 @@ class OwnRuntime implements Runtime {
       await this.store.release(lease, { abandon: true }).catch(() => undefined);
       throw error;
     }
+  }
+
+  async trees(page: PageOptions = {}): Promise<Page<TreeSummary>> {
+    check("Runtime.trees", RUNTIME.trees, page);
+    return listTrees(this.store, { after: page.after ?? null, limit: page.limit ?? 100 }, this.#isDead);
+  }
+
+  async openPending(options: OpenPendingOptions = {}): Promise<readonly TreeHandle[]> {
+    check("Runtime.openPending", RUNTIME.openPending, options);
+    const { logger } = this.#shared;
+    const open = (id: TreeId): Promise<TreeHandle> => this.openTree({ id });
+    return openPendingTrees({ store: this.store, logger, isDead: this.#isDead, open }, options.limit ?? 100);
   }
 
   async actAs(token: string, options: ConnectOptions = {}): Promise<Connection> {

@@ -1,13 +1,13 @@
 /** Rows of runs, waits, questions and commands that cannot be read (REC-1): each costs a run at most, and never the tree. */
 import { describe, expect, test } from "vitest";
 import { InvariantError, TransientError } from "../../src/protocol/errors.ts";
-import type { Logger } from "../../src/platform/logger.ts";
 import { ask, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import { commandTree } from "../../src/runtime/command-tree.ts";
 import { invariants } from "../../src/testing/invariants.ts";
 import { sampleCommand, sampleMail } from "../../src/testing/store-records.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
+import { warningsTo } from "../support/logger.ts";
 import { look } from "../support/look.ts";
 
 /** A root that waits for `a`, which is under way, and for `b`, which asks. */
@@ -65,7 +65,7 @@ describe.each(STORES)("a row that cannot be read on %s", (store) => {
     const [run] = await look(h).runs("/root/a");
     h.damageRow("runs", run!.id);
     const warnings: object[] = [];
-    await h.crash({ logger: logger(warnings) });
+    await h.crash({ logger: warningsTo((fields) => void warnings.push(fields)) });
     expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed", text: "heard" });
     expect((await look(h).work("/root/a")).outcome).toMatchObject({
       ending: "runtime_lost",
@@ -277,15 +277,3 @@ test("REC-1 a run under way whose transcript cannot be read is lost with its wor
   expect(await h.tree.counts()).toMatchObject({ running: 0, queued: 0 });
   expect(h.tree.control.tree.permits.inUse).toBe(0);
 });
-
-function logger(warnings: object[]): Logger {
-  const ignore = (): void => undefined;
-  const made: Logger = {
-    debug: ignore,
-    info: ignore,
-    error: ignore,
-    warn: (fields: object) => void warnings.push(fields),
-    child: () => made,
-  };
-  return made;
-}

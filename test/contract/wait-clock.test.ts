@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { Logger } from "../../src/platform/logger.ts";
 import { type CoppiceError, RejectedError } from "../../src/protocol/errors.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
@@ -8,6 +7,7 @@ import { createMemoryStore } from "../../src/store/memory.ts";
 import { virtualClock } from "../../src/testing/virtual-clock.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { harness, STORES } from "../support/harness.ts";
+import { loggerTo } from "../support/logger.ts";
 
 test("WAI-6 a wait ends in time although the wall clock is set back meanwhile", async () => {
   const clock = virtualClock();
@@ -74,15 +74,3 @@ describe.each(STORES)("a deadline that the store cannot take on %s", (store) => 
     expect(said).toEqual(["the store refused; not trying again"]);
   });
 });
-
-function loggerTo(said: string[]): Logger {
-  const ignore = (): void => undefined;
-  const made: Logger = {
-    debug: ignore,
-    info: ignore,
-    error: ignore,
-    warn: (_fields, message = "") => void said.push(message),
-    child: () => made,
-  };
-  return made;
-}

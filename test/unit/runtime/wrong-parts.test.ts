@@ -145,6 +145,14 @@ const WRONG: Readonly<
       [[{ id: "a" }], /root's thread id/],
       [["thread_1"], /expected object/],
     ],
+    trees: [
+      [[{ before: "a" }], /unknown field `before`. Accepted fields: after, limit/],
+      [[{ limit: 0 }], /limit: /],
+    ],
+    openPending: [
+      [[{ limit: 0 }], /limit: /],
+      [[5], /expected object/],
+    ],
     actAs: [
       [[5], /token: /],
       [["tok_1", { hosts: "a" }], /Accepted fields of options: host/],

@@ -1,0 +1,100 @@
+/**
+ * The trees of a store, whoever owns them: which there are, and those that have something to do and nobody who does it, as
+ * after a restart (REC-1).
+ *
+ * - T1 Opening is all that is needed: what was under way is recovered by it, and what waits to run runs.
+ * - T2 One tree that cannot be opened, or that another process was faster to open, is in no other's way.
+ */
+import { CoppiceError } from "../protocol/errors.ts";
+import type { TreeId } from "../protocol/ids.ts";
+import type { Logger } from "../platform/logger.ts";
+import type { Page, PageRequest, ProcessIdentity, Store, StoreView } from "../store/port.ts";
+import type { TreeHandle } from "./tree-handle.ts";
+import { liveOwner, type Owner } from "./tree-reader.ts";
+
+/** What a tree has to do, counted. */
+export interface TreeCounts {
+  /** Agents, the root and closed ones too. */
+  readonly registered: number;
+  /** Runs that are not settled. */
+  readonly openRuns: number;
+  /** Agents with trigger-turn mail. */
+  readonly triggered: number;
+  /** Commands of other processes that nobody has carried out yet. */
+  readonly commands: number;
+}
+
+/** A tree of the store, as a list shows it. */
+export interface TreeSummary {
+  readonly id: TreeId;
+  readonly title: string | null;
+  readonly createdAt: number;
+  /** Null where one of its rows cannot be read; its owner sets that aside. */
+  readonly counts: TreeCounts | null;
+  /** The process whose lease lives; null when nobody runs the tree. */
+  readonly owner: Owner | null;
+}
+
+type IsDead = (owner: ProcessIdentity) => boolean;
+
+/** A page of trees, newest first. */
+export function listTrees(store: Store, page: PageRequest, isDead: IsDead): Promise<Page<TreeSummary>> {
+  return store.read((view) => {
+    const { rows, next } = view.trees(page);
+    const summaries = rows.map(({ treeId: id, title, createdAt, agents }) => ({
+      id,
+      title,
+      createdAt,
+      counts: countsOf(view, id, agents + 1),
+      owner: liveOwner(view, id, isDead),
+    }));
+    return { rows: summaries, next };
+  });
+}
+
+function countsOf(view: StoreView, id: TreeId, registered: number): TreeCounts | null {
+  try {
+    return {
+      registered,
+      openRuns: view.openRuns(id).length,
+      triggered: view.triggered(id).length,
+      commands: view.pendingCommands(id).length,
+    };
+  } catch (error) {
+    if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") return null;
+    throw error;
+  }
+}
+
+/** What opening needs of the runtime. */
+export interface OpeningPorts {
+  readonly store: Store;
+  readonly logger: Logger;
+  readonly isDead: IsDead;
+  readonly open: (id: TreeId) => Promise<TreeHandle>;
+}
+
+/** Opens trees without a live owner that have something to do, at most `limit`. */
+export async function openPendingTrees(ports: OpeningPorts, limit: number): Promise<readonly TreeHandle[]> {
+  const { store, logger, isDead, open } = ports;
+  const asked = new Set<TreeId>();
+  const opened: TreeHandle[] = [];
+  // Those that could not be opened are told again, before others.
+  for (let left = limit; left > 0; left = limit - opened.length) {
+    const claimable = await store.claimable(left + asked.size, isDead);
+    const ids = claimable.filter((id) => !asked.has(id)).slice(0, left);
+    if (ids.length === 0) break;
+    for (const id of ids) {
+      asked.add(id);
+      try {
+        opened.push(await open(id));
+      } catch (error) {
+        const code = CoppiceError.is(error) ? error.code : null;
+        if (code === "RUNTIME_CLOSED") throw error;
+        if (code !== "NOT_OWNER")
+          logger.warn({ treeId: id, err: error }, "a tree with something to do could not be opened");
+      }
+    }
+  }
+  return opened;
+}
