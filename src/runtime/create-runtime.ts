@@ -269,7 +269,7 @@ class OwnRuntime implements Runtime {
   #treeLost({ treeId, lease }: Tree, why: string): void {
     this.#ownership.remove(treeId);
     this.#lost.set(treeId, lease.token);
-    if (this.#opening.has(treeId)) return;
+    if (this.#opening.has(treeId) || this.#ending.has(treeId)) return;
     try {
       this.#options.onTreeLost?.(treeId, why);
     } catch (error) {
