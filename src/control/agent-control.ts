@@ -29,6 +29,7 @@ import {
   followUp,
   type FollowUpInput,
   sendMessage,
+  type InputOptions,
   userInput,
   type UserInput,
 } from "./messages.ts";
@@ -188,10 +189,11 @@ export class AgentControl implements Live, Residents {
     }
   }
 
-  /** Input of the user to an agent. */
-  userInput(agent: ThreadId, caller: Caller, input: UserInput, options: Options = {}): Promise<WorkRecord> {
-    const key = receiptKey(caller, options.key);
+  /** Input of the user to an agent; aborted before it is committed, it is none. */
+  userInput(agent: ThreadId, caller: Caller, input: UserInput, how: InputOptions = {}): Promise<WorkRecord> {
+    const key = receiptKey(caller, how.key);
     return this.tree.transact((tx) => {
+      how.signal?.throwIfAborted();
       const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
         workId: userInput(tx, agent, caller, input).id,
       }));

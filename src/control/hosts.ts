@@ -15,7 +15,8 @@ export type OnHostGone = "keep" | "interrupt";
 
 export class Hosts {
   readonly #tree: Tree;
-  readonly #onGone: OnHostGone;
+  /** What becomes of its works when its last connection is closed. */
+  readonly onGone: OnHostGone;
   #host: string | null = null;
   #connections = 0;
   #unnamed = 0;
@@ -23,7 +24,7 @@ export class Hosts {
 
   constructor(tree: Tree, onGone: OnHostGone) {
     this.#tree = tree;
-    this.#onGone = onGone;
+    this.onGone = onGone;
   }
 
   /**
@@ -56,7 +57,7 @@ export class Hosts {
 
   #gone(): void {
     this.#host = null;
-    if (this.#onGone === "keep" || this.#tree.state !== "owned") return;
+    if (this.onGone === "keep" || this.#tree.state !== "owned") return;
     this.#grace = this.#tree.shared.clock.setTimer(
       this.#tree.limits.hostGraceMs,
       () => {

@@ -42,6 +42,7 @@ export interface SendOptions extends Keyed {
   readonly effort?: string;
   /** Refused with `THREAD_REVISION_CONFLICT` when the thread has changed since (lineage C3.2). */
   readonly expectedRevision?: number;
+  /** Aborted before the input is stored: nothing is sent. What is stored goes on; end it with `interrupt`. */
   readonly signal?: AbortSignal;
 }
 
@@ -62,7 +63,7 @@ export interface CloseOptions extends Keyed {
 
 /** Which page of rows; the first hundred unless given. */
 export interface PageOptions {
-  /** The `next` of the page before. */
+  /** The `next` of the page before; what names no row is refused. */
   readonly after?: string | null;
   readonly limit?: number;
 }
@@ -86,14 +87,15 @@ export class Agent {
 
   /**
    * Gives the agent input of the user: a work whose outcome can be awaited.
-   * @throws RejectedError `THREAD_BUSY`, `AGENT_CLOSED`, `MAILBOX_FULL`, `BUDGET_EXHAUSTED`, `LIMIT_REACHED`, `QUEUE_FULL`.
+   * @throws RejectedError `THREAD_BUSY`, `AGENT_CLOSED`, `MAILBOX_FULL`, `BUDGET_EXHAUSTED`, `LIMIT_REACHED`, `QUEUE_FULL`;
+   * the signal's reason.
    */
   async send(message: string, options: SendOptions = {}): Promise<Work> {
     check("Agent.send", AGENT.send, { message, options });
-    options.signal?.throwIfAborted();
-    const { onBusy = "steer", key, signal: _signal, ...rest } = options;
+    const { onBusy = "steer", key, signal, ...rest } = options;
+    signal?.throwIfAborted();
     const input = { message, onBusy, trace: activeSpanReference(), ...rest };
-    const work = await this.#control.userInput(this.threadId, USER, input, { key });
+    const work = await this.#control.userInput(this.threadId, USER, input, { key, signal });
     return new Work(this.#control, work.id);
   }
 

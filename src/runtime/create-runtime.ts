@@ -31,6 +31,7 @@ import {
   checkRuntimeOptions,
   checkTreeOptions,
   requireLeaseBounds,
+  requireOpenedAs,
   requireWaitBounds,
   type RuntimeOptions,
   type TreeOptions,
@@ -139,10 +140,13 @@ class OwnRuntime implements Runtime {
       throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
     checkTreeOptions(options);
     const treeId = (options.id as TreeId | undefined) ?? this.#shared.ids.mint("thread");
-    const opening = this.#opening.get(treeId);
-    if (opening !== undefined) return opening;
+    for (let opening; (opening = this.#opening.get(treeId)) !== undefined;) await opening;
     const known = this.#trees.get(treeId);
-    if (known !== undefined && known.tree.state === "owned") return known.handle;
+    if (known !== undefined && known.tree.state === "owned") {
+      const { wakeOnAgentMessages } = known.tree.profile;
+      requireOpenedAs(options, { wakeOnAgentMessages, onHostGone: known.handle.control.hosts.onGone });
+      return known.handle;
+    }
     const opened = this.#open(treeId, options).finally(() => this.#opening.delete(treeId));
     this.#opening.set(treeId, opened);
     return opened;

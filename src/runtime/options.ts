@@ -81,8 +81,8 @@ export interface RuntimeOptions {
 }
 
 /**
- * What `openTree` takes: a new tree is made of it; of an existing one, `id`, `onHostGone` and
- * `wakeOnAgentMessages`.
+ * What `openTree` takes: a new tree is made of it; of an existing one, `id`, `onHostGone` and `wakeOnAgentMessages`, of which
+ * a tree that is open here already takes no other values.
  */
 export interface TreeOptions {
   /** An existing tree, by the id of its root's thread; left out, a new tree is made. */
@@ -194,6 +194,25 @@ export function checkTreeOptions(options: TreeOptions): void {
     "INVALID_ARGUMENT",
     `a tree keeps what it was made with; beside its id, leave out ${made.join(", ")}.`,
     { argument: made[0]!, options: made },
+  );
+}
+
+/**
+ * What holds for one opening is not changed by asking for the tree again.
+ * @throws RejectedError `INVALID_ARGUMENT` for another value than that of the opening.
+ */
+export function requireOpenedAs(
+  options: TreeOptions,
+  opened: Required<Pick<TreeOptions, "wakeOnAgentMessages" | "onHostGone">>,
+): void {
+  const other = (["wakeOnAgentMessages", "onHostGone"] as const).filter(
+    (option) => options[option] !== undefined && options[option] !== opened[option],
+  );
+  if (other.length === 0) return;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `the tree is open here with another ${other.join(" and ")}; close it and open it anew, or leave that out.`,
+    { argument: other[0]!, options: other },
   );
 }
 

@@ -7,6 +7,7 @@ import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
 import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import { agentsUnder } from "../control/family.ts";
 import {
   type ListRequest,
   listAgents,
@@ -168,7 +169,7 @@ export class TreeHandle implements AsyncDisposable {
 
   /** Every agent as it is stored, closed ones too. */
   records(): Promise<readonly AgentRecord[]> {
-    return this.control.read((view) => view.agents(this.id, ROOT_PATH, { limit: 10_000, closed: true }).rows);
+    return this.control.read((view) => [...agentsUnder(view, this.id, ROOT_PATH, true)]);
   }
 
   /** Gives the tree back: what runs ends as after a crash, and the next owner recovers it. */

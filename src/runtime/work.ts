@@ -25,15 +25,21 @@ export class Work {
   }
 
   /**
-   * How it ended. An ended work answers at once. An abort ends this wait and nothing else (WAI-6).
-   * @throws the signal's reason; `RUNTIME_CLOSED` or `FENCED` when the tree is given up meanwhile.
+   * How it ended. An ended work answers at once, also when its tree is closed. An abort ends this wait and nothing else
+   * (WAI-6).
+   * @throws the signal's reason; `RUNTIME_CLOSED` or `FENCED` when the tree is given up before the work has ended.
    */
   async outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
     check("Work.outcome", WORK.outcome, options);
-    return this.#control.tree.watchers.until(
-      async () => (await this.record()).outcome ?? undefined,
-      options.signal,
-      this.id,
-    );
+    const { signal } = options;
+    const ended = async (): Promise<WorkOutcome | undefined> => (await this.record()).outcome ?? undefined;
+    try {
+      return await this.#control.tree.watchers.until(ended, signal, this.id);
+    } catch (error) {
+      // The tree may be given up before the work is asked for, or just as it ends.
+      const outcome = signal?.aborted === true ? undefined : await ended().catch(() => undefined);
+      if (outcome !== undefined) return outcome;
+      throw error;
+    }
   }
 }

@@ -93,6 +93,7 @@ export interface Page<T> {
 }
 
 export interface PageRequest {
+  /** The `next` of a page before; what names no row is refused with `INVALID_ARGUMENT`. */
   readonly after?: string | null;
   readonly limit: number;
 }

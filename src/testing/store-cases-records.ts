@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { AgentPath } from "../protocol/agent-path.ts";
 import type { StoreView } from "../store/port.ts";
-import { type List, walk } from "./store-paging.ts";
+import { type List, refusesUnknown, walk } from "./store-paging.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
 import { sampleTransfer } from "./store-records-threads.ts";
 import {
@@ -275,6 +275,7 @@ export const recordCases = {
       const whole = await store.read((view) => list(view, { limit: 99 }));
       assert.deepEqual([name, whole.rows.length, whole.next], [name, count, null]);
       for (const limit of [1, 3, 7, 8]) assert.deepEqual(await walk(world, list, limit), whole.rows, name);
+      await refusesUnknown(world, list);
     }
     const trees = await store.read((view) => view.trees({ limit: 2 }).rows.map(({ treeId }) => treeId));
     assert.deepEqual(trees, [sampleId("thread", "tree7"), sampleId("thread", "tree6")]);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { StoreView } from "../store/port.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
-import { type List, walk } from "./store-paging.ts";
+import { type List, refusesUnknown, walk } from "./store-paging.ts";
 import {
   sampleCompaction,
   sampleHandoff,
@@ -183,6 +183,7 @@ export const threadCases = {
       assert.deepEqual([name, whole.rows.length, whole.next], [name, count, null]);
       for (const limit of [1, 5, count, count + 1])
         assert.deepEqual(await walk(world, list, limit), whole.rows, name);
+      await refusesUnknown(world, list);
     }
     const history = await store.read((view) => view.history(worker, EVERYTHING).rows);
     assert.deepEqual(

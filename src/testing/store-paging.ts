@@ -16,3 +16,12 @@ export async function walk({ store }: World, list: List, limit: number): Promise
     after = page.next;
   }
 }
+
+/** A page behind a row that is not there is refused, whatever the cursor looks like. */
+export async function refusesUnknown({ store }: World, list: List): Promise<void> {
+  for (const after of ["garbage", "", "-1", "1e9", `run_${"0".repeat(21)}`, "/root/worker/nobody"])
+    await assert.rejects(
+      store.read((view) => list(view, { limit: 5, after })),
+      { code: "INVALID_ARGUMENT" },
+    );
+}

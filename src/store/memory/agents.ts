@@ -4,6 +4,7 @@ import type { AgentRecord, ThreadState, TreeRecord } from "../../protocol/agent.
 import { InvariantError } from "../../protocol/errors.ts";
 import type { TreeId } from "../../protocol/ids.ts";
 import type { AgentRows } from "../backend.ts";
+import { unknownCursor } from "../cursor.ts";
 import { totalsOf, UsageCache } from "../usage-cache.ts";
 import type { Journal } from "./journal.ts";
 import { type Freeze, Table } from "./table.ts";
@@ -69,8 +70,14 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
     agentAt,
     agentByToken: (digest) => byToken.first(digest),
     agents(tree, under, page) {
+      const { after = null } = page;
+      if (
+        after !== null &&
+        (!isWithin(after as AgentPath, under) || agentAt(tree, after as AgentPath) === undefined)
+      )
+        throw unknownCursor(after);
       const rows: AgentRecord[] = [];
-      for (const agent of within(tree, under, page.after ?? null)) {
+      for (const agent of within(tree, under, after)) {
         if (page.closed !== true && agent.state !== "open") continue;
         if (rows.length === page.limit) return { rows, next: rows.at(-1)?.path ?? null };
         rows.push(agent);

@@ -3,6 +3,7 @@ import { InvariantError } from "../../protocol/errors.ts";
 import type { MailId, ThreadId } from "../../protocol/ids.ts";
 import type { MailDraft, MailRecord } from "../../protocol/mail.ts";
 import type { GroupContext, MailRows } from "../backend.ts";
+import { numberCursor } from "../cursor.ts";
 import { accepted, authorKey, unreadableLetter } from "../mail-identity.ts";
 import { countedOf, type Counters, emptyCounters, recount, reserve } from "../mailbox-counters.ts";
 import type { Journal } from "./journal.ts";
@@ -65,7 +66,7 @@ export function mailRows(
     },
     mailOfRun: (id, state) => byRun.get(id).filter((one) => one.state === state && isReadable(one)),
     mailOf: (id, page) => {
-      const after = Number(page.after ?? 0);
+      const after = numberCursor(page.after ?? "0", counters(id).lastSeq);
       const rest = byRecipient.get(id).filter((one) => one.seq > after && isReadable(one));
       const rows = rest.slice(0, page.limit);
       const last = rows.at(-1);

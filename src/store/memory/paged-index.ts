@@ -3,6 +3,7 @@
  * The ids of a key stand in an array, in the order of their rows' places or of a position that never changes and that no
  * other record of the key has. What is added last mostly stands last, which costs nothing.
  */
+import { unknownCursor } from "../cursor.ts";
 import type { Page, PageRequest } from "../port.ts";
 import { keyList, type KeysOf, type Row } from "./keys.ts";
 
@@ -28,7 +29,7 @@ export class PagedIndex<R> {
     this.#positionOf = positionOf;
   }
 
-  /** The cursor is the id of the last row. */
+  /** The cursor is the id of the last row, which may have left the list since. */
   page(key: string, { after = null, limit }: PageRequest, order: "oldest first" | "newest first"): Page<R> {
     const entries = this.#entries.get(key) ?? [];
     const step = order === "oldest first" ? 1 : -1;
@@ -52,8 +53,10 @@ export class PagedIndex<R> {
   }
 
   #placeOf(id: string | null): number | null {
-    const row = id === null ? undefined : this.#rows.get(id);
-    return row === undefined ? null : (this.#positionOf?.(row.record) ?? row.place);
+    if (id === null) return null;
+    const row = this.#rows.get(id);
+    if (row === undefined) throw unknownCursor(id);
+    return this.#positionOf?.(row.record) ?? row.place;
   }
 
   #add(key: string, entry: Entry): void {

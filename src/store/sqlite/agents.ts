@@ -2,10 +2,11 @@
  * Trees and agents. A subtree is one range of paths: `/` sorts before every character of a segment. What lists of threads
  * look for changes seldom and is written when it does, for it stands in indexes.
  */
-import type { AgentPath } from "../../protocol/agent-path.ts";
+import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
 import type { ThreadId } from "../../protocol/ids.ts";
 import type { AgentRows } from "../backend.ts";
+import { unknownCursor } from "../cursor.ts";
 import { UsageCache } from "../usage-cache.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
@@ -80,6 +81,11 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
     agentAt: (tree, path) => at(threads.find(tree), path)[0],
     agentByToken: (digest) => byToken(tokenEnd(digest)).find(({ tokenDigest }) => tokenDigest === digest),
     agents(tree, under, { after = null, limit, closed }) {
+      if (
+        after !== null &&
+        (!isWithin(after as AgentPath, under) || at(threads.find(tree), after).length === 0)
+      )
+        throw unknownCursor(after);
       const rows = within.all(
         threads.find(tree),
         under,

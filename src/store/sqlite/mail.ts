@@ -8,6 +8,7 @@ import type { MailRecord } from "../../protocol/mail.ts";
 import type { AgentRecord } from "../../protocol/agent.ts";
 import { ROOT_PATH } from "../../protocol/agent-path.ts";
 import type { GroupContext, MailRows } from "../backend.ts";
+import { numberCursor } from "../cursor.ts";
 import { accepted, authorKey, unreadableLetter } from "../mail-identity.ts";
 import { countedOf, recount, reserve } from "../mailbox-counters.ts";
 import type { Connection, Row } from "./connection.ts";
@@ -92,7 +93,8 @@ export function mailRows(
     },
     mailOfRun: (id, state) => readable(ofRun.all(id)).filter((mail) => mail.state === state),
     mailOf(id, { after = null, limit }) {
-      const found = all.all(threads.find(id), Number(after ?? 0), limit + 1);
+      const from = numberCursor(after ?? "0", boxes.get(id).lastSeq);
+      const found = all.all(threads.find(id), from, limit + 1);
       const page = found.slice(0, limit);
       return { rows: readable(page), next: found.length > limit ? String(page.at(-1)?.[1] ?? "") : null };
     },

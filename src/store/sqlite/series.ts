@@ -1,5 +1,6 @@
 /** A table of the numbered records of threads, each written once and never again. Its cursor is a number. */
 import type { ThreadId } from "../../protocol/ids.ts";
+import { numberCursor, unknownCursor } from "../cursor.ts";
 import type { Page, PageRequest } from "../port.ts";
 import type { Connection, Row, Statement } from "./connection.ts";
 import { corruptRow } from "../corrupt-row.ts";
@@ -41,7 +42,11 @@ export class Series<R extends { readonly threadId: ThreadId }> {
   }
 
   page(id: ThreadId, { after = null, limit }: PageRequest): Page<R> {
-    const rows = this.#page.all(this.#threads.find(id), after === null ? -1 : Number(after), limit + 1);
+    const number = this.#threads.find(id);
+    const from = after === null ? -1 : numberCursor(after, Infinity);
+    const rows = this.#page.all(number, from, limit + 1);
+    if (after !== null && rows.length === 0 && this.#get.get(number, from) === undefined)
+      throw unknownCursor(after);
     const records = rows.slice(0, limit).map((row) => this.#record(id, row));
     const last = rows[records.length - 1];
     return { rows: records, next: rows.length > limit && last !== undefined ? String(last[0]) : null };

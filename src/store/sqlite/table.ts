@@ -3,6 +3,7 @@
  * the order of every list. Columns that never change are not written again, because SQLite would rewrite their indexes.
  */
 import type { SQLInputValue } from "node:sqlite";
+import { unknownCursor } from "../cursor.ts";
 import type { Page, PageRequest } from "../port.ts";
 import type { Connection, Row, Statement } from "./connection.ts";
 import { corruptRow } from "../corrupt-row.ts";
@@ -80,7 +81,7 @@ export class Table<R extends object> {
     return (...values) => statement.all(...values).map((row) => this.#record(row));
   }
 
-  /** Prepares a paged list; the cursor is the id of the last row. */
+  /** Prepares a paged list; the cursor is the id of the last row, which may have left the list since. */
   pages(
     where: string,
     order: "oldest first" | "newest first",
@@ -97,6 +98,9 @@ export class Table<R extends object> {
         after === null
           ? first.all(...values, limit + 1)
           : later.all(...values, this.#keyOf(after), limit + 1);
+      // Behind an unknown one there are none.
+      if (after !== null && rows.length === 0 && this.#get.get(this.#keyOf(after)) === undefined)
+        throw unknownCursor(after);
       return this.page(rows, limit, this.#idOf);
     };
   }

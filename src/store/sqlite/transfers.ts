@@ -1,6 +1,7 @@
 /** Transfers, handoffs and artifacts. */
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../../protocol/transfer.ts";
 import type { TransferRows } from "../backend.ts";
+import { unknownCursor } from "../cursor.ts";
 import { isPending, requireTransfer } from "../transfer-rules.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
@@ -43,7 +44,8 @@ export function transferRows(connection: Connection, threads: Threads): Transfer
     transferOfWork: (work, type) => ofWork(work, type)[0],
     transfers: (tree, page) => ofTree(page, threads.find(tree)),
     transfersOf(id, { after = null, limit }) {
-      const place = after === null ? 0 : ((placeOf.get(after)?.[0] as number | undefined) ?? 0);
+      const place = after === null ? 0 : (placeOf.get(after)?.[0] as number | undefined);
+      if (place === undefined) throw unknownCursor(after!);
       const rows = ofThread.all(threads.find(id), place, limit + 1);
       return transfers.page(rows, limit, (one) => one.id);
     },
