@@ -29,6 +29,7 @@ import {
   followUp,
   type FollowUpInput,
   sendMessage,
+  type InputOptions,
   userInput,
   type UserInput,
 } from "./messages.ts";
@@ -189,15 +190,10 @@ export class AgentControl implements Live, Residents {
   }
 
   /** Input of the user to an agent; aborted before it is committed, it is none. */
-  userInput(
-    agent: ThreadId,
-    caller: Caller,
-    input: UserInput,
-    options: Options & { readonly signal?: AbortSignal | undefined } = {},
-  ): Promise<WorkRecord> {
-    const key = receiptKey(caller, options.key);
+  userInput(agent: ThreadId, caller: Caller, input: UserInput, how: InputOptions = {}): Promise<WorkRecord> {
+    const key = receiptKey(caller, how.key);
     return this.tree.transact((tx) => {
-      options.signal?.throwIfAborted();
+      how.signal?.throwIfAborted();
       const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
         workId: userInput(tx, agent, caller, input).id,
       }));
