@@ -68,6 +68,7 @@ function startOn(provider: string, runs: number, turns: Turns): StartFacts {
       model: "m",
       capabilities: OWN_LOOP_THREADS,
       cleanContext: false,
+      contextFull: false,
       change: "apply_next_turn",
       deltaFits: null,
     },

@@ -4,11 +4,13 @@ import type { ProviderThreadId } from "../protocol/ids.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
+import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { ForkFacts, StartFacts, StartTarget } from "../lineage/start-plan.ts";
 import { endOfRun } from "../lineage/thread-reader.ts";
 import { candidateOf, divergentOf } from "../lineage/start-candidates.ts";
 import type { StoreView } from "../store/port.ts";
+import { isConversationFull } from "./own-conversation.ts";
 import { readerOf } from "./thread-reader.ts";
 import type { Look } from "./transaction.ts";
 
@@ -34,6 +36,7 @@ export function startFacts(
   look: Look,
   agent: AgentRecord & { readonly thread: ThreadFacts },
   run: Pick<RunRecord, "ordinal">,
+  items: readonly TranscriptItem[],
   destination: Destination,
   memory: StartMemory,
 ): StartFacts {
@@ -47,6 +50,7 @@ export function startFacts(
     target: {
       ...target,
       cleanContext: thread.selection?.provider === destination.provider && thread.selection.cleanContext,
+      contextFull: false,
       change: "apply_next_turn" as StartTarget["change"],
       deltaFits: memory.deltaFits,
     },
@@ -54,7 +58,12 @@ export function startFacts(
     failedResume: memory.failedResume,
   };
   const candidate = candidateOf(base);
-  if (candidate !== null) base.target.change = change(candidate.model, destination.model);
+  if (candidate !== null) {
+    base.target.change = change(candidate.model, destination.model);
+    base.target.contextFull =
+      look.context.loop(destination.provider) === "ours" &&
+      isConversationFull(look, agent, { ...thread, threadId, ordinal: run.ordinal }, candidate, items);
+  }
   const fork = pending.findLast(({ type }) => type === "fork");
   return {
     ...base,

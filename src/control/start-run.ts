@@ -173,7 +173,7 @@ export function planStart(
   to: Destination,
   memory: StartMemory,
 ): Planned {
-  const facts = startFacts(look, agent, run, to, memory);
+  const facts = startFacts(look, agent, run, items, to, memory);
   const plan = resolveStartContext(facts);
   const { base } = plan;
   const intended =

@@ -2,12 +2,12 @@
 import type { ProviderAdapter } from "../providers/port.ts";
 import { CoppiceError, describeError, InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
-import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
-import { foreignBefore, retainedBefore } from "../lineage/coverage.ts";
+import type { RunRecord } from "../protocol/run.ts";
 import { fail } from "../lineage/transfer.ts";
 import type { Session } from "../session/session.ts";
+import { foreignRuns } from "./own-conversation.ts";
 import { currentRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import type { Destination } from "./start-facts.ts";
@@ -26,7 +26,7 @@ export async function beginStart(
   try {
     const start =
       run.acceptedAt === null ? await prepareStart(tree, session, destination(tree, session), signal) : null;
-    session.foreign = await tree.look((look) => foreignRuns(look, session, start?.providerThread ?? null));
+    session.foreign = await tree.look((look) => foreignOf(look, run, start?.providerThread ?? null));
     return start;
   } catch (error) {
     signal.throwIfAborted();
@@ -80,29 +80,17 @@ function changeOf(adapter: ProviderAdapter, from: string | null, to: string | nu
   });
 }
 
-/** Runs that went to other provider threads, or were rolled back: their items are no part of this conversation. */
-function foreignRuns(
+/** What its provider has not seen of the transcript; nothing for an agent from before threads. */
+function foreignOf(
   look: Look,
-  session: Session,
+  { threadId, ordinal, providerThreadId }: RunRecord,
   starting: ProviderThreadRecord | null,
 ): Session["foreign"] {
-  const { threadId, ordinal, providerThreadId } = session.run!;
   const { thread } = look.agent(threadId);
   if (thread === null) return null;
   const known =
     starting ?? (providerThreadId === null ? undefined : look.store.providerThread(providerThreadId));
-  if (known === undefined) return null;
-  const runs = new Set<RunId>();
-  for (const [from, to] of foreignBefore({ ...thread, ordinal }, known)) {
-    for (let at = from; at <= to; at += 1) {
-      const run = look.store.runAt(threadId, at);
-      if (run !== undefined) runs.add(run.id);
-    }
-  }
-  // What stands before the first run is part of the conversation that had the first of the runs that are left.
-  const first = retainedBefore({ ...thread, ordinal })[0]?.[0];
-  const inherited = first !== undefined && !holdsOrdinal(known.nativeRunOrdinals, first);
-  return runs.size === 0 && !inherited ? null : { runs, inherited };
+  return known === undefined ? null : foreignRuns(look.store, { ...thread, threadId, ordinal }, known);
 }
 
 /** Nothing was sent: the message is kept as a draft, and a strict fork has failed (C4.9, C5.13). */

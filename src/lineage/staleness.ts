@@ -24,6 +24,7 @@ export interface StalenessFacts {
   readonly change: SelectionChange;
   readonly resumeFailed: boolean;
   readonly cleanContext: boolean;
+  readonly contextFull: boolean;
   /** Whether the text of the gap keeps within the provider's context policy; null while it is not known. */
   readonly deltaFits: boolean | null;
   readonly limits: Pick<LineageLimits, "offProviderRuns" | "handoffsHard">;
@@ -34,6 +35,7 @@ const FORBIDDING: ReadonlySet<StalenessSignal> = new Set([
   "resume_failed",
   "divergent",
   "clean_context",
+  "context_full",
 ]);
 
 /** The signals that hold, in the order of `STALENESS_SIGNALS`. */
@@ -48,6 +50,7 @@ export function stalenessOf(facts: StalenessFacts): readonly StalenessSignal[] {
     resume_failed: facts.resumeFailed || providerThread.status === "error",
     divergent: providerThread.continuity === "divergent",
     clean_context: facts.cleanContext,
+    context_full: facts.contextFull,
     delta_too_large: facts.deltaFits === false,
   };
   return STALENESS_SIGNALS.filter((signal) => holds[signal]);

@@ -111,6 +111,7 @@ function signalsOf(facts: StartFacts): readonly StalenessSignal[] {
     change: candidate === null ? "apply_next_turn" : target.change,
     resumeFailed: facts.failedResume.includes(providerThread.id),
     cleanContext: target.cleanContext,
+    contextFull: candidate !== null && target.contextFull,
     deltaFits: candidate === null ? null : target.deltaFits,
     limits,
   });

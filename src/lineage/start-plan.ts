@@ -21,6 +21,8 @@ export interface StartTarget extends Pick<ProviderThreadRecord, "provider" | "in
   readonly capabilities: ThreadCapabilities;
   /** The user wants a fresh provider thread with the whole history as text (C10). */
   readonly cleanContext: boolean;
+  /** The conversation that would be gone on with is ours to send, and leaves a run too little of the window (C10). */
+  readonly contextFull: boolean;
   /** What the adapter says to a change from the candidate's settings to these; no matter without a candidate. */
   readonly change: SelectionChange;
   /** Whether the text of the gap keeps within the provider's context policy; null while it has not been built. */

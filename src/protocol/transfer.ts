@@ -68,6 +68,7 @@ export const STALENESS_SIGNALS = [
   "resume_failed",
   "divergent",
   "clean_context",
+  "context_full",
   "delta_too_large",
 ] as const;
 /** Why a conversation of a provider is not gone on with, such as `resume_failed` or `off_provider_runs`. */

@@ -16,6 +16,21 @@ export type OpenedProvider =
   | { readonly loop: "ours"; readonly session: ProviderSession; close(): Promise<void> }
   | NativeConversation;
 
+/** What a provider has not seen of a transcript: whole runs, and what stands before the first one. */
+export interface Foreign {
+  readonly runs: ReadonlySet<RunId>;
+  readonly inherited: boolean;
+}
+
+/** The part of a transcript that is one provider's conversation. */
+export function conversationOf(
+  items: readonly TranscriptItem[],
+  foreign: Foreign | null,
+): readonly TranscriptItem[] {
+  if (foreign === null) return items;
+  return items.filter(({ runId }) => (runId === null ? !foreign.inherited : !foreign.runs.has(runId)));
+}
+
 export class Session {
   readonly lifecycle: Lifecycle;
   provider: OpenedProvider;
@@ -52,13 +67,11 @@ export class Session {
   }
 
   /** Runs whose items are not in the conversation of the provider thread that is gone on with; null for none. */
-  foreign: { readonly runs: ReadonlySet<RunId>; readonly inherited: boolean } | null = null;
+  foreign: Foreign | null = null;
 
   /** What the provider of the current run has seen of the transcript. */
   conversation(): readonly TranscriptItem[] {
-    const { foreign } = this;
-    if (foreign === null) return this.items;
-    return this.items.filter(({ runId }) => (runId === null ? !foreign.inherited : !foreign.runs.has(runId)));
+    return conversationOf(this.items, this.foreign);
   }
 
   #storedPolicy: string;

@@ -142,6 +142,7 @@ const SIGNALS: Readonly<Record<StalenessSignal, string>> = {
   resume_failed: "it could not be resumed when it was last tried",
   divergent: "it knows of runs that were rolled back",
   clean_context: "a clean context was asked for",
+  context_full: "it has grown too long for the model's window",
   delta_too_large: "what it does not know is too much for a delta",
 };
 

@@ -39,19 +39,26 @@ export function budgetFor(request: BudgetRequest): HandoffBudget {
     configured.unit === "tokens" ? LINEAGE_BOUNDS.handoffTokens : LINEAGE_BOUNDS.seedChars,
   );
   const window = request.window ?? ASSUMED_CONTEXT_WINDOW;
-  const reserve = Math.max(limits.windowReserveTokens, Math.ceil(window * limits.windowReserveShare));
   const spoken =
     byteLength(message.text) +
     message.images * limits.imageTokens +
     message.attachments * limits.attachmentTokens;
   const caps: { unit: HandoffBudget["unit"]; limit: number }[] = [
     { unit: configured.unit, limit: capped },
-    { unit: "tokens", limit: Math.max(0, window - request.occupied - spoken - reserve) },
+    { unit: "tokens", limit: Math.max(0, roomOf(window, limits) - request.occupied - spoken) },
   ];
   // The cap in bytes is a handoff's; a seed has its own cap in characters.
   if (configured.unit === "tokens") caps.push({ unit: "bytes", limit: limits.handoffBytes });
   if (request.providerMaxChars !== null) caps.push({ unit: "chars", limit: request.providerMaxChars });
   return narrowest(caps);
+}
+
+/** Tokens of a window that what was said before may take; the rest is kept for a run. Below zero for a small one. */
+export function roomOf(
+  window: number,
+  limits: Pick<LineageLimits, "windowReserveTokens" | "windowReserveShare">,
+): number {
+  return window - Math.max(limits.windowReserveTokens, Math.ceil(window * limits.windowReserveShare));
 }
 
 function narrowest(caps: readonly { unit: HandoffBudget["unit"]; limit: number }[]): HandoffBudget {

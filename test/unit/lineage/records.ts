@@ -207,6 +207,7 @@ export function startFacts({ target, ...changes }: StartChanges = {}): StartFact
       model: "m",
       capabilities: capabilities(),
       cleanContext: false,
+      contextFull: false,
       change: "apply_next_turn",
       deltaFits: null,
       ...target,

@@ -236,7 +236,7 @@ describe("the cap of a snapshot", () => {
       { maxLength: 40 },
     );
     fc.assert(
-      fc.property(pins, fc.integer({ min: 700, max: 20_000 }), (given, snapshotBytes) => {
+      fc.property(pins, fc.integer({ min: 1024, max: 20_000 }), (given, snapshotBytes) => {
         const named = given.map(({ section, text }, at) => pin(String(at), section, text));
         const { snapshot } = project(null, 1, named, { limits: { ...limits, snapshotBytes } });
         expect(bytesOf(snapshot)).toBeLessThanOrEqual(snapshotBytes);

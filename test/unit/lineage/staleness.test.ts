@@ -12,6 +12,7 @@ const fresh: StalenessFacts = {
   change: "apply_next_turn",
   resumeFailed: false,
   cleanContext: false,
+  contextFull: false,
   deltaFits: null,
   limits: DEFAULT_LINEAGE_LIMITS,
 };
@@ -47,6 +48,7 @@ describe("staleness", () => {
       ["divergent"],
     ],
     ["S3-36 a clean context is wanted", { cleanContext: true }, ["clean_context"]],
+    ["it leaves no room for a run", { contextFull: true }, ["context_full"]],
     ["S3-37 a delta that fits", { deltaFits: true }, []],
     ["S3-37 a delta that does not", { deltaFits: false }, ["delta_too_large"]],
   ])("C10 %s", ([, facts, signals]) => {
@@ -60,11 +62,18 @@ describe("staleness", () => {
       change: "handoff",
       resumeFailed: true,
       cleanContext: true,
+      contextFull: true,
       deltaFits: false,
       limits: { offProviderRuns: 0, handoffsHard: -1 },
       providerThread: providerThread("a", [[1, 5]], { continuity: "divergent" }),
     });
     expect(all).toEqual(STALENESS_SIGNALS);
-    expect(forbidding(all)).toEqual(["incompatible_settings", "resume_failed", "divergent", "clean_context"]);
+    expect(forbidding(all)).toEqual([
+      "incompatible_settings",
+      "resume_failed",
+      "divergent",
+      "clean_context",
+      "context_full",
+    ]);
   });
 });

@@ -1,0 +1,53 @@
+/**
+ * The conversation of a provider whose loop is ours: the part of the transcript that it has seen, which goes with every
+ * request, and whether that still leaves room in the model's window for another run.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import type { RunId, ThreadId } from "../protocol/ids.ts";
+import { LINEAGE_BOUNDS } from "../protocol/lineage-limits.ts";
+import { holdsOrdinal } from "../protocol/ordinals.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { TranscriptItem } from "../protocol/transcript.ts";
+import { foreignBefore, retainedBefore, type RunsBefore } from "../lineage/coverage.ts";
+import { roomOf } from "../lineage/handoff/budget.ts";
+import { estimateTokens } from "../policy/estimate-tokens.ts";
+import { buildMessages } from "../session/prompt.ts";
+import { conversationOf, type Foreign } from "../session/session.ts";
+import type { StoreView } from "../store/port.ts";
+import type { Look } from "./transaction.ts";
+
+/** Runs that went to other provider threads, or were rolled back: their items are no part of this conversation. */
+export function foreignRuns(
+  view: StoreView,
+  before: RunsBefore & { readonly threadId: ThreadId },
+  known: Pick<ProviderThreadRecord, "nativeRunOrdinals">,
+): Foreign | null {
+  const runs = new Set<RunId>();
+  for (const [from, to] of foreignBefore(before, known)) {
+    for (let at = from; at <= to; at += 1) {
+      const run = view.runAt(before.threadId, at);
+      if (run !== undefined) runs.add(run.id);
+    }
+  }
+  // What stands before the first run is part of the conversation that had the first of the runs that are left.
+  const first = retainedBefore(before)[0]?.[0];
+  const inherited = first !== undefined && !holdsOrdinal(known.nativeRunOrdinals, first);
+  return runs.size === 0 && !inherited ? null : { runs, inherited };
+}
+
+/**
+ * Whether a run that goes on with it would begin with less of the window left than is kept for a run (C18.11). A window that
+ * has no room for a handoff is gone on with: a new conversation could be told nothing.
+ */
+export function isConversationFull(
+  look: Look,
+  agent: AgentRecord,
+  before: RunsBefore & { readonly threadId: ThreadId },
+  known: ProviderThreadRecord,
+  items: readonly TranscriptItem[],
+): boolean {
+  const room = roomOf(look.context.contextWindow(agent), look.context.lineage);
+  if (room < LINEAGE_BOUNDS.handoffTokens[0]) return false;
+  const told = conversationOf(items, foreignRuns(look.store, before, known));
+  return estimateTokens(buildMessages(agent, told), []) > room;
+}

@@ -1,0 +1,95 @@
+/** A conversation whose loop is ours and that outgrows the model's window: it goes on in a new one, which is told by text (C10). */
+import { describe, expect, onTestFinished, test } from "vitest";
+import { repeat, say } from "../../src/providers/scripted/script.ts";
+import { estimateTokens } from "../../src/policy/estimate-tokens.ts";
+import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
+import { Look } from "../support/look.ts";
+
+const WINDOW = 40_000;
+/** What is kept for a run is 16,000 tokens, so this is what earlier runs may take. */
+const ROOM = 24_000;
+const MODEL = {
+  contextWindow: WINDOW,
+  maxOutputTokens: null,
+  efforts: [],
+  defaultEffort: null,
+  collaborates: true,
+};
+const LONG = "y".repeat(8_000);
+
+describe.each(STORES)("a long conversation on %s", (store) => {
+  const open = async (more: HarnessOptions = {}): Promise<Harness> => {
+    const h = await harness({
+      store,
+      scripts: { "*": [repeat(say(({ inputs }) => `${inputs.at(-1)} ${LONG}`))] },
+      scripted: { models: { scripted: MODEL } },
+      tree: { limits: { tokensPerTree: null } },
+      ...more,
+    });
+    onTestFinished(() => h[Symbol.asyncDispose]());
+    return h;
+  };
+  const sizes = (h: Harness) =>
+    h.provider.requests("/root").map(({ messages }) => estimateTokens(messages, []));
+  const switches = async (h: Harness) =>
+    (await h.runtime.threads.transfers(h.tree.id, { limit: 100 })).rows.filter(
+      ({ type }) => type === "provider_handoff",
+    );
+
+  test("C10 C4.8 begins anew before it fills the window, told of what was said, and every run is answered", async () => {
+    const h = await open();
+    await h.runtime.threads.pin(h.tree.id, "decisions", "port 8080");
+    for (let at = 1; at <= 40; at += 1) {
+      expect((await h.ask(`q${at};`)).ending).toBe("completed");
+      await h.clock.advance(10_000);
+    }
+    expect(Math.max(...sizes(h))).toBeLessThan(ROOM + 4_000);
+    const made = await switches(h);
+    expect(made.length).toBeGreaterThan(1);
+    expect(made[0]).toMatchObject({
+      staleness: ["context_full"],
+      status: "consumed",
+      basePoint: null,
+      sourceProvider: "scripted",
+      targetProvider: "scripted",
+    });
+    const { ordinal } = made[0]!.sourcePoint;
+    const told = JSON.stringify(h.provider.requests("/root")[ordinal]!.messages);
+    expect(told).toContain("port 8080");
+    expect(told).toContain(`q${ordinal};`);
+    expect(told).not.toContain("q1; yyy");
+  });
+
+  test("C10 goes on after a reload and a crash as it would have, and is not begun anew again", async () => {
+    const h = await open();
+    for (let at = 1; (await switches(h)).length === 0; at += 1) {
+      await h.ask(`q${at};`);
+      await h.clock.advance(10_000);
+    }
+    await h.crash();
+    const before = sizes(h).at(-1)!;
+    await h.ask("and now?");
+    expect(await switches(h)).toHaveLength(1);
+    expect(sizes(h).at(-1)!).toBeLessThan(before + 4_000);
+    expect(await h.store.read((view) => view.providerThreadsOf(h.tree.id).length)).toBe(2);
+  });
+
+  test("S3-13 says so before, and why", async () => {
+    const h = await open();
+    const preview = () => h.runtime.threads.preview(h.tree.id, { provider: "scripted", model: "scripted" });
+    await h.ask("q0;");
+    expect(await preview()).toMatchObject({ strategy: "none", into: "existing", staleness: [] });
+    for (let at = 1; sizes(h).at(-1)! < ROOM - 1_000; at += 1) await h.ask(`q${at};`);
+    expect(await preview()).toMatchObject({ strategy: "full", into: "new", staleness: ["context_full"] });
+  });
+
+  test("C10 a window too small for any text is gone on with", async () => {
+    const h = await open({
+      scripted: { models: { scripted: { ...MODEL, contextWindow: 10_000 } } },
+      tree: { limits: { tokensPerTree: null, mailPerRequestBytes: 1_000 } },
+    });
+    for (let at = 1; at <= 8; at += 1) expect((await h.ask(`q${at};`)).ending).toBe("completed");
+    expect(await switches(h)).toEqual([]);
+    expect((await new Look(h).runs("/root")).length).toBe(8);
+  });
+});
