@@ -8,7 +8,7 @@
  */
 import { describeError, InterruptedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
-import type { RunRecord } from "../protocol/run.ts";
+import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { endSpan, failureOf } from "../platform/telemetry.ts";
 import { driveRun } from "../session/run-loop.ts";
 import type { Session } from "../session/session.ts";
@@ -191,11 +191,24 @@ async function drive(tree: Tree, session: Session, signal: AbortSignal, generati
   } catch (error) {
     endSpan(span, { failure: failureOf(error) }, tree.redact);
     // Stopped, unloaded or lost: whoever did it has seen to the rest.
-    if (session.generation !== generation || signal.aborted || tree.state !== "owned") return;
-    if (error instanceof InterruptedError) return;
+    const isOthers = (): boolean =>
+      session.generation !== generation || signal.aborted || tree.state !== "owned";
+    if (isOthers()) return;
+    // Of a run that was settled memory hears in a moment. A run that nobody has stopped is not left open by one that says so.
+    if (error instanceof InterruptedError && (await isOver(tree, run.id))) return;
+    if (isOthers()) return;
     const { threadId } = session.agent;
     tree.shared.logger.error({ threadId, runId: run.id, err: error }, "a run was dropped");
     await letGo(tree, threadId, describeError(error));
+  }
+}
+
+async function isOver(tree: Tree, runId: RunId): Promise<boolean> {
+  try {
+    return await tree.read((view) => isSettled(view.run(runId)!));
+  } catch (error) {
+    tree.shared.logger.warn({ treeId: tree.treeId, runId, err: error }, "a run could not be read");
+    return false;
   }
 }
 

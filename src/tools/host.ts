@@ -2,11 +2,11 @@
  * The tool host of the run loop (`protocol/tool.ts`): the tools an agent has, and the execution of its calls.
  *
  * - H1 A refusal is a result with `isError`, never a failed run (BUD-3). After an abort the signal's reason is thrown and
- *   nothing is returned: whoever aborted has settled the run.
+ *   nothing is returned: whoever aborted has settled the run. Without one nothing is thrown: an error that says
+ *   "interrupted" comes from another tree or store that a tool has used, and nobody has stopped this run.
  * - H2 What an agent may call is decided again at the call; a model may name a tool that it does not have (POL-1).
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError } from "../protocol/errors.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { ToolContext, ToolHost, ToolInvocation, ToolOutcome, ToolSpec } from "../protocol/tool.ts";
 import type { Logger } from "../platform/logger.ts";
@@ -98,8 +98,6 @@ export function createToolHost(parts: ToolHostParts): ToolHost {
         return outcome;
       } catch (error) {
         context.signal.throwIfAborted();
-        // Interrupted without a signal: the runtime is closing, and there is nobody left to read a result.
-        if (CoppiceError.is(error) && error.family === "interrupted") throw error;
         return { kind: "result", output: errorOutput(call.name, error, parts.logger), isError: true };
       }
     },

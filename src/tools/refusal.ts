@@ -7,10 +7,11 @@ import { headBytes } from "../platform/text.ts";
 const TEXT_BYTES = 2048;
 const DETAILS_CHARACTERS = 4096;
 
-/** What a model may read of an error; what is no refusal goes to the log whole, since the model sees only its code. */
+/** What a model may read of an error; what it sees only the code of goes to the log whole. */
 export function errorOutput(tool: string, error: unknown, logger: Logger): JsonObject {
   const known = CoppiceError.is(error) ? error : new InvariantError("a tool of the runtime failed", {});
-  if (known.family !== "rejected") logger.error({ tool, err: error }, "a tool call failed");
+  if (known.family !== "rejected" && known.family !== "interrupted")
+    logger.error({ tool, err: error }, "a tool call failed");
   return refusalOutput(known);
 }
 
