@@ -5,7 +5,7 @@
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { PermitPool } from "../execution/permits.ts";
-import { Grant, poolOf } from "./dispatch.ts";
+import { Grant, mayStart, poolOf } from "./dispatch.ts";
 import type { Candidate, Tree } from "./tree.ts";
 
 /**
@@ -19,7 +19,8 @@ export async function admitNow(
   pump: () => void,
 ): Promise<Grant> {
   const pool = poolOf(tree, scopes);
-  if (tree.lane.size > 0 || !pool.available) throw limitReached(tree, pool);
+  // Nobody is overtaken who could go.
+  if (tree.lane.some((id) => mayStart(tree, id)) || !pool.available) throw limitReached(tree, pool);
   const slot = await reserveSlot(tree, threadId);
   if (slot === null) throw limitReached(tree, pool);
   // It may have waited for an unload, and nobody holds a permit while waiting for a slot.

@@ -45,8 +45,7 @@ export function tryReserve(applicant: Applicant, pump: () => void): Grant | "no_
   const known = applicants.get(applicant);
   if (known === undefined || known.tree.state !== "owned") return null;
   const { tree, candidate } = known;
-  // Two starts of one agent would each act on what the other leaves open.
-  if (tree.starting.has(candidate.threadId)) return null;
+  if (!mayStart(tree, candidate.threadId)) return null;
   const pool = poolOf(tree, candidate.runningScopes);
   if (applicant.needsPermit && !pool.available) return null;
   if (applicant.kind === "new" && tree.rateHeld) return null;
@@ -63,6 +62,14 @@ export function tryReserve(applicant: Applicant, pump: () => void): Grant | "no_
     return null;
   }
   return new Grant(slot, permit, pump);
+}
+
+/**
+ * Two starts of one agent would each act on what the other leaves open; and a run does not overlap with the capture of what
+ * the one before has left.
+ */
+export function mayStart(tree: Tree, threadId: ThreadId): boolean {
+  return !tree.starting.has(threadId) && tree.jobs.of(threadId) === undefined;
 }
 
 /** The tree's pool, or that of the nearest subtree with a budget on running children. */

@@ -83,7 +83,7 @@ async function start(tree: Tree, candidate: Candidate, grant: Grant, way: Way): 
     if (fresh) grant.slot.commit();
     // A cut-off provider of the run before has its grace time; the next run does not overlap with it.
     await session.drive;
-    // Nor does it with the capture of what that run has left.
+    // Nor with the capture of what a run has left that was settled since this one was admitted.
     await tree.jobs.of(threadId);
     // Who dropped it meanwhile sees to its run, and to the wake that follows.
     asked = isLoaded(tree, session);

@@ -5,7 +5,7 @@ import type { Session } from "../session/session.ts";
 import { captureAfter } from "./captures.ts";
 import { brokenRow, mend, type RowName } from "./broken-rows.ts";
 import { closeInTime } from "./close-session.ts";
-import { apply, cancel, reclaimSlot } from "./dispatch.ts";
+import { apply, cancel, mayStart, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
 import { letGo } from "./let-go.ts";
 import { forget } from "./load.ts";
@@ -21,7 +21,7 @@ export function createReactions(pump: () => void): Reactions {
     const { threadId } = candidate;
     const granted = tree.granted.get(threadId);
     tree.granted.delete(threadId);
-    if (granted !== undefined && !tree.starting.has(threadId)) return begin(tree, candidate, granted);
+    if (granted !== undefined && mayStart(tree, threadId)) return begin(tree, candidate, granted);
     granted?.[Symbol.dispose]();
     apply(tree, candidate, "new", (grant) => begin(tree, candidate, grant));
   };
@@ -65,8 +65,9 @@ function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
     session.agent = { ...session.agent, openRequests: 0 };
     if (session.lifecycle.can("SETTLE")) session.lifecycle.send("SETTLE");
   }
-  if (active?.runId === runId) active.grant?.[Symbol.dispose]();
+  // Before the grant is given back: with it the agent's next run could be admitted.
   captureAfter(tree, threadId, runId);
+  if (active?.runId === runId) active.grant?.[Symbol.dispose]();
   if (session?.provider.loop === "theirs" && session.agent.parent === null) tree.shared.mirror(threadId);
 }
 

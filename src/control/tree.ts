@@ -69,7 +69,7 @@ export interface Reactions {
   closed(tree: Tree, threadId: ThreadId): void;
   deadlines(tree: Tree): void;
   threadWaits(tree: Tree): void;
-  /** A session that was cut off has come to rest, or a start is over: who waits for its place is asked again. */
+  /** A session that was cut off has come to rest, a start or a job in a workspace is over: who waits for it is asked again. */
   drained(tree: Tree): void;
   /** Resolves with whether the stored row behind a failure was replaced, so that it is worth to ask again (REC-1). */
   mend(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean>;
@@ -106,7 +106,7 @@ export class Tree implements PlanContext {
   readonly #held = new Map<ThreadId, Candidate>();
   readonly events = new EventHub();
   readonly watchers: Watchers;
-  readonly jobs = new WorkspaceJobs();
+  readonly jobs = new WorkspaceJobs(() => this.reactions.drained(this));
   /** Admitted and not running yet, or let go and not given up yet; a failure may let go of one that is being started. */
   readonly starting = new Tally<ThreadId>();
   /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */

@@ -3,7 +3,7 @@
  * ended.
  *
  * - J1 Of one agent one at a time, in the order in which they were asked for; of a tree a few at a time.
- * - J2 Its agent's next run waits for them; when the tree is given back they have a limited time to end.
+ * - J2 Its agent's next run waits for them, with neither permit nor slot (`dispatch.ts`); when the tree is given back they have a limited time to end.
  */
 import type { Clock } from "../platform/clock.ts";
 
@@ -14,7 +14,13 @@ export class WorkspaceJobs {
   readonly #last = new Map<string, Promise<void>>();
   readonly #over = new AbortController();
   readonly #waiting: (() => void)[] = [];
+  readonly #onDone: () => void;
   #running = 0;
+
+  /** `onDone` is called when none of a key is left. */
+  constructor(onDone: () => void) {
+    this.#onDone = onDone;
+  }
 
   /** Resolves when none of this key is left; it never rejects. */
   of(key: string): Promise<void> | undefined {
@@ -25,7 +31,9 @@ export class WorkspaceJobs {
   add(key: string, job: (signal: AbortSignal) => Promise<void>): void {
     const before = this.#last.get(key);
     const mine = this.#take(before, job).finally(() => {
-      if (this.#last.get(key) === mine) this.#last.delete(key);
+      if (this.#last.get(key) !== mine) return;
+      this.#last.delete(key);
+      this.#onDone();
     });
     this.#last.set(key, mine);
   }

@@ -156,6 +156,10 @@ export class AdmissionLane<Grant extends Disposable> {
     return this.#returns.size + this.#unpermitted.size + this.#fresh.size;
   }
 
+  some(test: (threadId: ThreadId) => boolean): boolean {
+    return [this.#returns, this.#unpermitted, this.#fresh].some((waiting) => waiting.keys().some(test));
+  }
+
   /** Who waits for a first permit: what the bound of the queue counts. */
   get newcomers(): number {
     return this.#fresh.size;

@@ -13,9 +13,20 @@ import {
   wait,
 } from "../../src/providers/scripted/script.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
+import type { WorkspaceCapture } from "../../src/platform/workspace/port.ts";
 import { harness, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
 
+const unasked = (): never => {
+  throw new Error("It is not asked for.");
+};
+const NO_CAPTURE: WorkspaceCapture = {
+  available: unasked,
+  capture: unasked,
+  diff: unasked,
+  restore: unasked,
+  remove: unasked,
+};
 const NONE = { fork_turns: "none" };
 const MORE = repeat(say("more"));
 const names = (count: number): string[] => Array.from({ length: count }, (_, at) => `w${at}`);
@@ -307,6 +318,45 @@ describe.each(STORES)("permits on %s", (store) => {
     h.provider.gates.open("work");
     expect(await work.outcome()).toMatchObject({ ending: "completed" });
   });
+
+  // In `codex` an agent that waits keeps its place in memory, and there are as many of these as permits.
+  test.for([
+    ["default", 1],
+    ["codex", 2],
+  ] as const)(
+    "EXE-2 who waits for what its last run has left to be captured holds no permit (profile %s)",
+    async ([profile, running]) => {
+      const held = Promise.withResolvers<void>();
+      const workspaceCapture: WorkspaceCapture = {
+        ...NO_CAPTURE,
+        async capture() {
+          await held.promise;
+          return { status: "missing", reason: "it was held", lasting: false };
+        },
+      };
+      await using h = await harness({
+        store,
+        runtime: { workspaceCapture },
+        tree: { profile, workspace: "/work", limits: { running } },
+        scripts: { "*": [MORE] },
+      });
+      using _ = { [Symbol.dispose]: () => held.resolve() };
+      const a = await h.tree.root.spawn("a", "look");
+      await a.work.outcome();
+      const again = await a.agent.send("again");
+      await h.clock.settle();
+      expect((await a.agent.status()).kind).toBe("queued");
+      expect(h.tree.control.tree.permits.inUse).toBe(0);
+      // What is free is another's meanwhile.
+      const b = await h.tree.root.spawn("b", "look");
+      await h.clock.settle();
+      expect((await b.work.record()).outcome).toMatchObject({ ending: "completed" });
+      held.resolve();
+      await h.clock.settle();
+      expect((await again.record()).outcome).toMatchObject({ ending: "completed" });
+      expect(h.tree.control.tree.permits.inUse).toBe(0);
+    },
+  );
 
   test("EXE-3 a wide branch does not starve a narrow one, and a return goes before all that are new", async () => {
     const wide = names(8);
