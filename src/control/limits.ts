@@ -16,7 +16,7 @@ export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: A
   requireBudgetLeft(tx, path);
   if (tx.profile.depthLimits) {
     refuseOver("depth", tx.limits.depth, parent.depth, "Spawn from an agent nearer to the root.");
-    refuseOver("directChildren", tx.limits.directChildren, parent.children, "Follow up with one of them.");
+    refuseChildren(tx, "directChildren", tx.limits.directChildren, parent);
   }
   const tree = tx.tree();
   const { agentsPerTree } = tx.limits;
@@ -42,7 +42,7 @@ export function requireThreadLimits(tx: Transaction, maker: AgentRecord, count: 
 function requireAgentsLeft(tree: TreeRecord, limit: number | null, count: number): void {
   const use = tree.agents + (tree.billed ?? 0);
   if (limit === null || use + count <= limit) return;
-  const frees = "Follow up with one of them.";
+  const frees = "Follow up with one that is open.";
   throw new RejectedError(
     "AGENT_LIMIT_REACHED",
     `the tree has ${use} agents${tree.billed ? ", with the threads that they made," : ""} and at most ${limit} are allowed. ${frees}`,
@@ -54,12 +54,7 @@ function requireAgentsLeft(tree: TreeRecord, limit: number | null, count: number
 function requireScope(tx: Transaction, top: AgentRecord, budgets: Budgets, parent: AgentRecord): void {
   const { depth = null, directChildren = null } = budgets;
   refuseOver(`depth below ${top.path}`, depth, parent.depth - top.depth, "Spawn nearer to it.");
-  refuseOver(
-    `directChildren below ${top.path}`,
-    directChildren,
-    parent.children,
-    "Follow up with one of them.",
-  );
+  refuseChildren(tx, `directChildren below ${top.path}`, directChildren, parent);
   requireBelow(tx, top, budgets, 1);
 }
 
@@ -68,7 +63,7 @@ function requireBelow(tx: Transaction, top: AgentRecord, budgets: Budgets, count
   const { agents = null, spawnsPerMinute = null } = budgets;
   if (agents === null && spawnsPerMinute === null) return;
   const made = spawnedBelow(tx, top);
-  refuseOver(`agents below ${top.path}`, agents, made.length + count - 1, "Follow up with one of them.");
+  refuseOver(`agents below ${top.path}`, agents, made.length + count - 1, "Follow up with one that is open.");
   refuseRate(tx, `spawnsPerMinute below ${top.path}`, made, spawnsPerMinute, count);
 }
 
@@ -80,6 +75,12 @@ function spawnedBelow(tx: Transaction, top: AgentRecord): number[] {
   const threads = (tx.tree().billed ?? 0) === 0 ? [] : tx.store.billed(tx.treeId);
   const own = threads.filter(({ billedTo }) => isWithin(billedTo!.path, top.path));
   return [...agents, ...own].map(({ createdAt }) => createdAt);
+}
+
+/** Those that are closed do not count: the number of agents bounds them. */
+function refuseChildren(tx: Transaction, limit: string, value: number | null, parent: AgentRecord): void {
+  if (value === null) return;
+  refuseOver(limit, value, tx.store.openChildren(parent.threadId), "Follow up with one of them.");
 }
 
 function refuseOver(limit: string, value: number | null, use: number, frees: string): void {

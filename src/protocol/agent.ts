@@ -84,6 +84,7 @@ export interface AgentRecord {
   readonly currentRun: RunId | null;
   readonly runs: number;
   readonly items: number;
+  /** That it has ever had. */
   readonly children: number;
   readonly lastOutcome: LastOutcome | null;
   readonly lastActiveAt: number;

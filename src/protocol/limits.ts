@@ -19,7 +19,7 @@ const size = z.number().int().min(1);
 export const limitsSchema = z.strictObject({
   depth: bounded.default(5).describe("levels below the root"),
   agentsPerTree: bounded.default(200).describe("agents a tree, the root not counted"),
-  directChildren: bounded.default(32).describe("children of one agent"),
+  directChildren: bounded.default(32).describe("children of one agent that are open"),
   spawnsPerMinute: bounded.default(60).describe("spawns a minute, per tree"),
   runsPerMinute: bounded.default(240).describe("runs started a minute, per tree"),
   running: bounded.default(4).describe("running children, per tree (`codex`: 3)"),

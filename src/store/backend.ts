@@ -46,6 +46,7 @@ export type AgentRows = Rows<
   | "agentByToken"
   | "agents"
   | "childrenOf"
+  | "openChildren"
   | "usageUnder"
   | "threads"
   | "descendants"

@@ -132,6 +132,8 @@ export interface StoreView {
     page: PageRequest & { readonly closed?: boolean },
   ): Page<AgentRecord>;
   childrenOf(id: ThreadId, page: PageRequest): Page<AgentRecord>;
+  /** How many children an agent has that are open. */
+  openChildren(id: ThreadId): number;
   /** Sum of the usage of all agents at or below a path (BUD-4). */
   usageUnder(tree: TreeId, under: AgentPath): UsageSum;
 

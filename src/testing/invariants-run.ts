@@ -178,7 +178,14 @@ function* transcripts(picture: Picture): Iterable<Violation> {
 function* counts(picture: Picture): Iterable<Violation> {
   const { tree, agents, profile } = picture;
   const children = new Map<string, number>();
-  for (const { parent } of agents) if (parent !== null) children.set(parent, (children.get(parent) ?? 0) + 1);
+  const openChildren = new Map<string, number>();
+  const count = (of: Map<string, number>, parent: string): unknown =>
+    of.set(parent, (of.get(parent) ?? 0) + 1);
+  for (const { parent, state } of agents) {
+    if (parent === null) continue;
+    count(children, parent);
+    if (state === "open") count(openChildren, parent);
+  }
   if (tree.agents !== agents.length - 1)
     yield broken("BUD-1", `the tree counts ${tree.agents} agents and has ${agents.length - 1}`);
   if (tree.agents > (tree.limits.agentsPerTree ?? Infinity))
@@ -187,8 +194,9 @@ function* counts(picture: Picture): Iterable<Violation> {
     const has = children.get(agent.threadId) ?? 0;
     if (agent.children !== has)
       yield broken("BUD-1", `${agent.path} counts ${agent.children} children and has ${has}`);
-    if (profile.depthLimits && has > (tree.limits.directChildren ?? Infinity))
-      yield broken("BUD-1", `${agent.path} has ${has} children`);
+    const open = openChildren.get(agent.threadId) ?? 0;
+    if (profile.depthLimits && open > (tree.limits.directChildren ?? Infinity))
+      yield broken("BUD-1", `${agent.path} has ${open} open children`);
     if (profile.depthLimits && agent.depth > (tree.limits.depth ?? Infinity))
       yield broken("BUD-1", `${agent.path} is ${agent.depth} deep`);
     const spent = runsOf(picture, agent).reduce(

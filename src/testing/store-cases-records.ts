@@ -52,6 +52,10 @@ export const recordCases = {
       assert.equal(view.agentAt(tree, "/root/nobody"), undefined);
       assert.equal(view.agentByToken(`digest of ${worker}`)?.threadId, worker);
       assert.equal(view.childrenOf(root, { limit: 99 }).rows.length, 1 + paths.length);
+      assert.deepEqual(
+        [root, worker].map((id) => view.openChildren(id)),
+        [paths.length, 0],
+      );
     });
     await assert.rejects(
       store.commit(lease, (tx) => tx.putAgent(sampleAgent(tree, sampleId("thread", "twin"), "/root/a"))),

@@ -48,14 +48,15 @@ describe.each(STORES)("limits of a tree on %s", (store) => {
     expect(at.path).toBe("/root/a/b/c/d/e/f/g");
   });
 
-  test("BUD-1 direct children and agents a tree, closed ones counted", async () => {
+  test("BUD-1 direct children that are open; agents a tree, closed ones counted", async () => {
     await using h = await open(store, { directChildren: 2, agentsPerTree: 3 });
     const a = await child(h.tree.root, "a");
-    await (await child(h.tree.root, "b")).close();
+    const b = await child(h.tree.root, "b");
     await expect(h.tree.root.spawn("c", "work")).rejects.toMatchObject(
       refused({ limit: "directChildren", value: 2, use: 2 }),
     );
     await child(a, "c");
+    await b.close();
     await expect(a.spawn("d", "work")).rejects.toMatchObject(
       refused({ limit: "agentsPerTree", value: 3, use: 3 }, "AGENT_LIMIT_REACHED"),
     );
@@ -212,6 +213,31 @@ describe.each(STORES)("limits of a subtree on %s", (store) => {
     const { work: free } = await h.tree.root.spawn("free", "work", { budgets: { tokens: null } });
     expect((await free.outcome()).ending).toBe("completed");
     expect((await h.ask("the rest goes on")).ending).toBe("completed");
+  });
+});
+
+describe.each(STORES)("children that were closed on %s", (store) => {
+  test("BUD-1 BUD-3 do not count in the limits of direct children, also after a crash", async () => {
+    await using h = await open(store, { directChildren: 2 });
+    const first = await child(h.tree.root, "first");
+    const top = await child(h.tree.root, "top", { directChildren: 1 });
+    await child(top, "a");
+    for (const at of [h.tree.root, top])
+      await expect(at.spawn("more", "work")).rejects.toMatchObject({ code: "LIMIT_REACHED" });
+    await first.close();
+    await (await h.tree.agent("top/a")).close();
+    await h.crash();
+    const { root } = h.tree;
+    for (const at of [root, await h.tree.agent("top")]) await child(at, "next");
+    await expect(root.spawn("more", "work")).rejects.toMatchObject(
+      refused({ limit: "directChildren", value: 2, use: 2 }),
+    );
+    await expect((await h.tree.agent("top")).spawn("more", "work")).rejects.toMatchObject(
+      refused({ limit: "directChildren below /root/top", value: 1, use: 1 }),
+    );
+    // The whole of them is bounded by the number of agents, in which closed ones count.
+    expect((await root.record()).children).toBe(3);
+    expect((await h.tree.counts()).registered).toBe(6);
   });
 });
 

@@ -28,6 +28,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
   const billed = trees.index((tree) => tree.billedTo?.treeId ?? null);
   const newestTrees = trees.paged(() => "all");
   const children = agents.paged((agent) => agent.parent);
+  const openChildren = agents.index((agent) => (agent.state === "open" ? agent.parent : null));
   const roots = agents.paged((agent) => (agent.parent === null ? listsOf(agent) : null));
   const descendants = agents.paged((agent) => agent.thread?.lineage.rootThreadId ?? null);
   const sorted = new Map<TreeId, AgentPath[]>();
@@ -78,6 +79,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
       return { rows, next: null };
     },
     childrenOf: (id, page) => children.page(id, page, "oldest first"),
+    openChildren: (id) => openChildren.get(id).length,
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => totalsOf(within(tree, under).map((agent) => agent.usage))),
     threads: ({ workspace, state }, page) => roots.page(listOf(workspace, state), page, "newest first"),

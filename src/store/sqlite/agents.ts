@@ -53,6 +53,7 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
   const at = agents.list("WHERE tree = ? AND path = ?");
   const byToken = agents.list("WHERE token = ?");
   const children = agents.pages("parent = ?", "oldest first");
+  const openChildren = connection.statement("SELECT COUNT(*) FROM agents WHERE parent = ? AND open = 1");
   const relist = connection.statement(
     "UPDATE agents SET state = ?, workspace = ?, lineage = ? WHERE number = ?",
   );
@@ -91,6 +92,7 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
       return agents.page(rows, limit, ({ path }) => path);
     },
     childrenOf: (id, page) => children(page, threads.find(id)),
+    openChildren: (id) => openChildren.get(threads.find(id))![0] as number,
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => {
         const row = usageSum.get(threads.find(tree), under, endOf(under)) as readonly unknown[] as SumRow;

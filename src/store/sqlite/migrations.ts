@@ -160,4 +160,8 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE drafts (id TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT;
   `,
+  // Children that are open are counted at each spawn.
+  `
+  CREATE INDEX agents_open_children ON agents (parent) WHERE parent IS NOT NULL AND open = 1;
+  `,
 ];
