@@ -9,7 +9,7 @@ import type { Admitted } from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
 import { admitRequest } from "./budget-scopes.ts";
 import { exhaust } from "./budget.ts";
-import { holdRun } from "./runs.ts";
+import { currentRun, holdRun } from "./runs.ts";
 import type { Tree } from "./tree.ts";
 
 /** Output of a request that names no maximum, for the reservation of budgets. */
@@ -37,7 +37,12 @@ export async function admitToProvider(
   signal.throwIfAborted();
   if (reservation !== null) return { kind: "go", reservation, tools, maxOutputTokens };
   if (admission.kind === "exhausted") {
-    await tree.transact((tx) => exhaust(tx, admission.scope, tree.partialText));
+    const { id } = session.run!;
+    await tree.transact((tx) => {
+      // Another may have ended all of the scope, this run too; what has begun there since is not to end for it.
+      currentRun(tx, id);
+      exhaust(tx, admission.scope, tree.partialText);
+    });
   } else {
     await hold(tree, session, seen);
   }

@@ -5,6 +5,10 @@
  * A tree that an agent has made falls under the budgets of that agent's tree as well, as if it stood below the agent
  * (lineage C1.2): tokens and money, not time.
  *
+ * The wall clock of a scope bounds how long its work may go on without coming to rest: it is measured from when the oldest
+ * work that is open in it was begun. At rest nothing of it is used, so the next request begins a new clock. It needs no
+ * timer: it is looked at before each request, and what hangs within one is ended by the clock of its run (RUN-3).
+ *
  * - B1 A request starts only if spent + reserved + its own fits every scope above it.
  * - B2 A reservation is given back after the usage of its request is stored, so that nothing is counted by neither.
  */
@@ -165,7 +169,10 @@ function limitOf(tree: TreeRecord, agent: AgentRecord, budget: BudgetKind): numb
 }
 
 function spentOn(view: StoreView, tree: TreeRecord, agent: AgentRecord, budget: BudgetKind): number {
-  if (budget === "wallClock") return view.now() - agent.createdAt;
+  if (budget === "wallClock") {
+    const begunAt = view.oldestBegun(tree.treeId, agent.path);
+    return begunAt === null ? 0 : view.now() - begunAt;
+  }
   const amount = (usage: UsageSum): number => (budget === "tokens" ? totalTokens(usage) : usage.pricedCost);
   let spent = amount(view.usageUnder(tree.treeId, agent.path));
   for (const { treeId } of billedUnder(view, tree, agent.path))

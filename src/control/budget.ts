@@ -1,7 +1,8 @@
 /**
  * The end of a budget, and its rise (BUD-2). What a budget holds and what is spent of it is `budget-scopes.ts`.
  *
- * - B3 A spent scope ends its unfinished works once, settles the runs in it, wakes nobody there and tells the root once.
+ * - B3 A spent scope ends its unfinished works once, settles the runs in it, wakes nobody there and tells the root once. A
+ *   wall clock is at rest with that: it refuses nothing, and is spent anew where the next work goes on for too long.
  */
 import type { AgentPath } from "../protocol/agent-path.ts";
 import { RejectedError } from "../protocol/errors.ts";
@@ -21,22 +22,22 @@ export function exhaust(
   partial: PartialText,
 ): void {
   const path = scope.path as AgentPath;
-  const tree = tx.tree();
-  const known = tree.exhausted.some((entry) => entry.path === path && entry.budget === scope.budget);
   const top = tx.store.agentAt(tx.treeId, path);
   if (top === undefined) return;
+  const agents = subtree(tx, top);
+  const { budget } = scope;
+  const known = tx.tree().exhausted.some((entry) => entry.path === path && entry.budget === budget);
   // What another tree pays for is refused by what is left there, and goes on when that is raised.
   const announced = known || scope.payer !== undefined;
   if (!announced) {
-    tx.putTree({ exhausted: [...tree.exhausted, { path, budget: scope.budget }] });
-    tx.emit("budget.spent", top, {}, { budget: scope.budget });
+    if (budget !== "wallClock") tx.putTree({ exhausted: [...tx.tree().exhausted, { path, budget }] });
+    tx.emit("budget.spent", top, {}, { budget });
   }
   const error = {
     code: "BUDGET_EXHAUSTED",
     message: `the ${scope.budget} budget of ${scope.payer ?? path} is spent`,
     status: null,
   };
-  const agents = subtree(tx, top);
   abortWaitsOf(tx, agents);
   for (const target of agents) {
     const running = tx.agent(target.threadId);
@@ -59,10 +60,17 @@ function tellRoot(tx: Transaction, path: AgentPath, budget: BudgetKind): void {
     kind: "notice",
     authority: "runtime",
     trigger: path !== "/root" && root.lastOutcome?.status === "completed",
-    text: `The ${budget} budget of ${path} is spent. Its unfinished work ended; nothing new starts there until the budget is raised.`,
+    text: `The ${budget} budget of ${path} is spent. Its unfinished work ended; ${WHAT_NOW[budget]}.`,
     overLimit: true,
   });
 }
+
+const NOTHING_NEW = "nothing new starts there until the budget is raised";
+const WHAT_NOW: Readonly<Record<BudgetKind, string>> = {
+  tokens: NOTHING_NEW,
+  money: NOTHING_NEW,
+  wallClock: "a new request begins a new clock",
+};
 
 /** Raises a budget of the tree or of an agent; its scope takes requests again. */
 export function raiseBudget(

@@ -101,6 +101,7 @@ export function createWork(
     outcome: null,
     trace: request.trace ?? null,
     createdAt: tx.now,
+    begunAt: null,
   };
   tx.store.putWork(work);
   for (const id of holds) addOpenUnder(tx, id, 1);
@@ -239,6 +240,7 @@ export function serveWork(tx: Transaction, run: RunRecord, id: WorkId): RunRecor
     servedBy: run.id,
     runsServed: work.runsServed + 1,
     servedRuns: [...work.servedRuns, run.id],
+    begunAt: work.begunAt ?? tx.now,
   });
   tx.emit("work.started", tx.agent(work.executor), { workId: id, runId: run.id });
   return { ...run, serves: [...run.serves, id] };

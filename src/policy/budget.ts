@@ -2,12 +2,11 @@
  * Budgets and prices (BUD-2, BUD-7), as arithmetic. A scope is one limit on one agent and everything below it; whoever
  * calls gives every scope that a request falls under and keeps what is spent and reserved.
  */
-import type { TreeRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Budgets } from "../protocol/limits.ts";
 import type { Usage } from "../protocol/usage.ts";
 
-export type BudgetKind = TreeRecord["exhausted"][number]["budget"];
+export type BudgetKind = "tokens" | "money" | "wallClock";
 
 export interface BudgetScope {
   readonly path: string;

@@ -110,10 +110,10 @@ export interface TreeRecord {
   /** Start times of recent spawns and runs, for the rates a minute (BUD-1, BUD-5). */
   readonly recentSpawns: readonly number[];
   readonly recentRuns: readonly number[];
-  /** Scopes whose budget was spent and announced: path and the budget's name (BUD-2). */
+  /** Scopes whose budget was spent and announced: path and the budget's name (BUD-2). A wall clock is at rest again at once. */
   readonly exhausted: readonly {
     readonly path: AgentPath;
-    readonly budget: "tokens" | "money" | "wallClock";
+    readonly budget: "tokens" | "money";
   }[];
   /** The tree's inbox: results that no living agent could take (WRK-6). */
   readonly inbox: number;

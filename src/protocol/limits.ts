@@ -29,7 +29,9 @@ export const limitsSchema = z.strictObject({
   stepsPerRun: bounded.default(100).describe("model requests a run"),
   runWallClockMs: bounded.default(HOUR).describe("wall clock of a run, waits not counted"),
   wrapUpMs: count.default(60 * SECOND).describe("time for the wrap-up step once a run's wall clock is over"),
-  treeWallClockMs: bounded.default(24 * HOUR).describe("wall clock of a tree"),
+  treeWallClockMs: bounded
+    .default(24 * HOUR)
+    .describe("how long the work of a tree may go on without coming to rest"),
   tokensPerTree: bounded.default(20_000_000).describe("tokens a tree"),
   moneyPerTree: z.number().min(0).nullable().default(50).describe("USD a tree, where prices are known"),
   interruptGraceMs: count

@@ -117,4 +117,6 @@ export interface WorkRecord {
   /** Span of the asking call, in the form of the `traceparent` header (OBS-2). */
   readonly trace: string | null;
   readonly createdAt: number;
+  /** When a run first took it up: the wall clock of a budget is measured from there (BUD-2). */
+  readonly begunAt: number | null;
 }

@@ -76,6 +76,7 @@ export type WorkRows = Rows<
   | "works"
   | "openWorksOf"
   | "openWorksAskedBy"
+  | "oldestBegun"
   | "latestWork"
   | "worksUnder"
   | "run"

@@ -159,6 +159,8 @@ export interface StoreView {
   works(tree: TreeId, page: PageRequest): Page<WorkRecord>;
   openWorksOf(executor: ThreadId): readonly WorkRecord[];
   openWorksAskedBy(requester: ThreadId): readonly WorkRecord[];
+  /** When the oldest of the open works was begun whose executors are at or below a path; null while none was. */
+  oldestBegun(tree: TreeId, under: AgentPath): number | null;
   /** The newest work of an executor, of a requester where one is given. */
   latestWork(executor: ThreadId, requester?: ThreadId): WorkRecord | undefined;
   /** Works whose parents contain this one. */

@@ -98,28 +98,6 @@ export const recordCases = {
     assert.deepEqual([(await sum("/root")).cost, (await sum("/root")).complete], [1.25, true]);
   },
 
-  "finds works by executor, requester and parent": async ({ store, lease, tree, root, worker }) => {
-    const asked = { requester: { kind: "agent", threadId: root, path: "/root" } } as const;
-    const [one, two, three] = [
-      sampleWork(tree, worker, 1, asked),
-      sampleWork(tree, worker, 2),
-      sampleWork(tree, root, 3, { parents: [sampleId("wrk", 1), sampleId("wrk", 2)] }),
-    ];
-    await store.commit(lease, (tx) => [one, two, three].forEach((work) => tx.putWork(work)));
-    await store.commit(lease, (tx) => tx.putWork({ ...tx.work(two.id)!, state: "ended" }));
-    await store.commit(lease, (tx) => tx.putWork({ ...tx.work(one.id)!, state: "running" }));
-    await store.read((view) => {
-      assert.deepEqual(ids(view.openWorksOf(worker)), [one.id]);
-      assert.deepEqual(ids(view.openWorksAskedBy(root)), [one.id]);
-      assert.deepEqual(
-        [view.latestWork(worker)?.id, view.latestWork(worker, root)?.id, view.latestWork(root, worker)],
-        [two.id, one.id, undefined],
-      );
-      assert.deepEqual([ids(view.worksUnder(one.id)), ids(view.worksUnder(three.id))], [[three.id], []]);
-      assert.equal(view.work(one.id)?.state, "running");
-    });
-  },
-
   "finds runs, waits and requests while they are open": async ({ store, lease, tree, worker }) => {
     const work = sampleId("wrk", 1);
     const [soon, late] = [

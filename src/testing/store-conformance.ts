@@ -9,12 +9,14 @@ import { randomCases } from "./store-cases-random.ts";
 import { recordCases } from "./store-cases-records.ts";
 import { lineageCases } from "./store-cases-lineage.ts";
 import { threadCases } from "./store-cases-threads.ts";
+import { workCases } from "./store-cases-works.ts";
 import { createSetClock, openWorld, type SetClock, type StoreSubject } from "./store-harness.ts";
 
 export const storeCases = {
   ...mailCases,
   ...ownershipCases,
   ...recordCases,
+  ...workCases,
   ...threadCases,
   ...lineageCases,
   ...brokenCases,

@@ -166,6 +166,7 @@ export function sampleWork(
     outcome: null,
     trace: null,
     createdAt: 1,
+    begunAt: null,
     ...given,
   };
 }

@@ -3,8 +3,10 @@ import { describe, expect, test } from "vitest";
 import { limitsTable, LIMITS_BEGIN, LIMITS_END } from "../../scripts/limits-table.ts";
 import { type Budgets, DEFAULT_LIMITS, limitsSchema } from "../../src/protocol/limits.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
+import { commandTree } from "../../src/runtime/command-tree.ts";
+import type { WorkId } from "../../src/protocol/ids.ts";
 import type { Agent } from "../../src/runtime/agent.ts";
-import { gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
+import { gate, list, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, type HarnessOptions, STORES, type StoreKind } from "../support/harness.ts";
 import { look } from "../support/look.ts";
@@ -120,20 +122,55 @@ describe.each(STORES)("limits of a tree on %s", (store) => {
     expect(await look(old).snapshot()).toEqual(stored);
   });
 
-  test("BUD-1 the wall clock of a tree ends what asks after it", async () => {
-    await using h = await open(store, { treeWallClockMs: 10 * MINUTE });
-    expect((await h.ask("early")).ending).toBe("completed");
+  test("BUD-1 BUD-2 the wall clock of a tree ends work that does not come to rest, tells it once, and begins anew", async () => {
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root": [
+          together(spawn("a", "work"), spawn("b", "work")),
+          wait({ targets: ["a", "b"] }),
+          repeat(say("ok")),
+        ],
+        "/root/a": [together(gate("hold"), list()), say("never asked")],
+        "/root/b": [together(gate("hold"), list()), say("never asked")],
+      },
+      tree: { limits: { treeWallClockMs: 10 * MINUTE } },
+    });
+    const work = await h.tree.root.send("go");
+    await h.provider.gates.arrived("hold", 2);
     await h.clock.advance(10 * MINUTE);
-    expect(await h.ask("late")).toMatchObject({
+    // Both ask at the same time for what the clock has no room for.
+    h.provider.gates.open("hold");
+    expect(await work.outcome()).toMatchObject({
       ending: "budget_exhausted",
-      error: { code: "BUDGET_EXHAUSTED" },
+      error: { code: "BUDGET_EXHAUSTED", message: "the wallClock budget of /root is spent" },
     });
-    await expect(h.tree.root.send("later")).rejects.toMatchObject({
-      code: "BUDGET_EXHAUSTED",
-      details: { limit: "wallClock", path: "/root", value: 10 * MINUTE, frees: expect.any(String) },
-    });
-    await h.tree.root.raiseBudget("wallClock", null);
-    expect((await h.ask("again")).ending).toBe("completed");
+    await h.tree.idle();
+    expect((await look(h).works()).map(({ outcome }) => outcome?.ending)).toEqual(
+      Array.from({ length: 3 }, () => "budget_exhausted"),
+    );
+    expect(await look(h).events("budget.spent")).toMatchObject([{ path: "/root" }]);
+    expect(await h.ask("again")).toMatchObject({ ending: "completed" });
+    expect((await (await (await h.tree.agent("a")).send("again")).outcome()).ending).toBe("completed");
+    expect((await look(h).mail("/root")).filter(({ kind }) => kind === "notice")).toMatchObject([
+      { content: { text: expect.stringContaining("a new request begins a new clock") as unknown } },
+    ]);
+  });
+
+  test("BUD-1 a tree at rest uses nothing of its wall clock, nor does a request that nobody has begun", async () => {
+    await using h = await open(store);
+    const { id } = h.tree;
+    expect((await h.ask("day one")).ending).toBe("completed");
+    await h.tree.close();
+    await h.clock.advance(25 * 60 * MINUTE);
+    const dayTwo = await h.runtime.openTree({ id });
+    expect((await (await dayTwo.root.send("day two")).outcome()).ending).toBe("completed");
+    await dayTwo.close();
+    const asked = { target: "/root", message: "for day three" };
+    const { answer } = await commandTree(h.store, id, "followup", asked, { clock: h.clock });
+    await h.clock.advance(25 * 60 * MINUTE);
+    const dayThree = await h.runtime.openTree({ id });
+    expect((await dayThree.work(answer["work_id"] as WorkId).outcome()).ending).toBe("completed");
   });
 });
 
@@ -204,10 +241,21 @@ describe.each(STORES)("limits of a subtree on %s", (store) => {
   });
 
   test("BUD-1 time of a subtree, with zero as a limit of its own", async () => {
-    await using h = await open(store);
+    await using h = await harness({
+      store,
+      scripts: {
+        ...idle,
+        "/root/slow": [repeat(say("ok"), 2), together(gate("slow"), list()), say("never asked")],
+      },
+    });
     const slow = await child(h.tree.root, "slow", { wallClockMs: MINUTE });
     await h.clock.advance(MINUTE);
-    expect((await (await slow.send("more")).outcome()).ending).toBe("budget_exhausted");
+    expect((await (await slow.send("more")).outcome()).ending).toBe("completed");
+    const late = await slow.send("more");
+    await h.provider.gates.arrived("slow");
+    await h.clock.advance(MINUTE);
+    h.provider.gates.open("slow");
+    expect((await late.outcome()).ending).toBe("budget_exhausted");
     const { work } = await h.tree.root.spawn("never", "work", { budgets: { tokens: 0 } });
     expect((await work.outcome()).ending).toBe("budget_exhausted");
     const { work: free } = await h.tree.root.spawn("free", "work", { budgets: { tokens: null } });
@@ -306,7 +354,9 @@ describe("the defaults", () => {
   test("BUD-6 the README's table is the one that is generated from them", () => {
     const table = limitsTable();
     for (const name of Object.keys(limitsSchema.shape)) expect(table).toContain(`| \`${name}\` | `);
-    expect(table).toContain("| `treeWallClockMs` | 24 h | wall clock of a tree |");
+    expect(table).toContain(
+      "| `treeWallClockMs` | 24 h | how long the work of a tree may go on without coming to rest |",
+    );
     expect(table).toContain("| `mailboxBytes` | 4 MiB | unread bytes a mailbox |");
     const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
     const begin = readme.indexOf(LIMITS_BEGIN);

@@ -10,11 +10,11 @@ import { look } from "../support/look.ts";
 
 describe.each(STORES)("a run that nobody stops on %s", (store) => {
   test("BUD-3 is told that the tree which its tool has asked is closed, goes on, and gives its permit back", async () => {
-    let other: TreeHandle;
+    const others: TreeHandle[] = [];
     const delegate = defineTool({
       name: "delegate",
       input: z.strictObject({}),
-      run: async () => (await (await other.root.send("do it")).outcome()).text,
+      run: async () => (await (await others[0]!.root.send("do it")).outcome()).text,
     });
     await using h = await harness({
       store,
@@ -22,8 +22,8 @@ describe.each(STORES)("a run that nobody stops on %s", (store) => {
       scripts: { "/root/a": [call("delegate"), say("without it")], "*": [repeat(say("done"))] },
       tree: { limits: { running: 1 } },
     });
-    other = await h.runtime.openTree({});
-    await other.close();
+    others.push(await h.runtime.openTree({}));
+    await others[0]!.close();
     const a = await h.tree.root.spawn("a", "go");
     const b = await h.tree.root.spawn("b", "go");
     await h.clock.settle();

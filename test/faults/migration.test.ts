@@ -19,7 +19,7 @@ import {
   sampleThreadFacts,
   sampleTransfer,
 } from "../../src/testing/store-records-threads.ts";
-import { sampleAgent, sampleId, sampleRun, sampleTree } from "../../src/testing/store-records.ts";
+import { sampleAgent, sampleId, sampleRun, sampleTree, sampleWork } from "../../src/testing/store-records.ts";
 import { makeFolder, openRaw } from "../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
@@ -35,6 +35,13 @@ const child = sampleAgent(tree, worker, "/root/worker", { parent: tree, depth: 1
 const runs = [1, 2].map((ordinal) =>
   sampleRun(tree, worker, ordinal, { ordinal, text: `"answer" ${ordinal}` }),
 );
+/** Open and begun, open and not begun, ended. */
+const works = [
+  sampleWork(tree, worker, 1, { state: "running", runsServed: 1, createdAt: 70.5, begunAt: 70.5 }),
+  sampleWork(tree, worker, 2, { createdAt: 60 }),
+  sampleWork(tree, worker, 3, { state: "ended", runsServed: 2, createdAt: 50, begunAt: 50 }),
+];
+const TOKENS = { path: "/root/worker", budget: "tokens" } as const;
 const transfer = sampleTransfer(tree, worker, 1, { sourceThreadId: elsewhere, note: "completed" });
 const handoff = sampleHandoff(tree, worker, 1, {
   sourceThreadId: elsewhere,
@@ -85,7 +92,11 @@ function oldFile(more = 0): string {
     void database.prepare(`INSERT INTO ${sql} VALUES (${values.map(() => "?").join(", ")})`).run(...values);
   insert("threads", 1, tree);
   insert("threads", 2, worker);
-  insert("trees", tree, JSON.stringify(sampleTree(tree)));
+  insert(
+    "trees",
+    tree,
+    JSON.stringify({ ...sampleTree(tree), exhausted: [{ path: "/root", budget: "wallClock" }, TOKENS] }),
+  );
   for (const [number, agent, open] of [
     [1, root, 0],
     [2, child, 1],
@@ -101,6 +112,8 @@ function oldFile(more = 0): string {
     const run = sampleRun(tree, tree, `more${n}`, { ordinal: n, status: "completed", text: "x".repeat(900) });
     insert("runs", run.id, 1, 1, 0, JSON.stringify(oldRun(run)));
   }
+  for (const { begunAt: _b, ...work } of works)
+    insert("works", work.id, 1, 2, null, work.state === "ended" ? 0 : 1, JSON.stringify(work));
   insert("transfers", transfer.id, 1, null, transfer.type, 2, 1, JSON.stringify(oldTransfer(transfer)));
   insert("handoffs", handoff.id, JSON.stringify(oldHandoff(handoff)));
   database.exec("COMMIT");
@@ -118,7 +131,7 @@ function contentOf(path: string): unknown {
   using raw = openRaw(path);
   const all = (sql: string) => raw.database.prepare(sql).all();
   const schema = all("SELECT name, sql FROM sqlite_schema ORDER BY name");
-  const tables = ["threads", "trees", "agents", "runs", "transfers", "handoffs"];
+  const tables = ["threads", "trees", "agents", "works", "runs", "transfers", "handoffs"];
   return [all("PRAGMA user_version"), schema, tables.map((table) => all(`SELECT * FROM ${table}`))];
 }
 
@@ -137,6 +150,15 @@ describe("a file of version 1", () => {
       expect(view.providerThreadsOf(tree)).toEqual([]);
       expect(view.snapshot(tree, 1)).toBeUndefined();
       expect(view.history(tree, { limit: 9 }).rows).toEqual([]);
+    });
+  });
+
+  test("BUD-1 knows when its open works were begun, and has no wall clock that is spent for good", async () => {
+    const store = await open(oldFile());
+    await store.read((view) => {
+      expect(works.map(({ id }) => view.work(id))).toEqual(works);
+      expect(view.oldestBegun(tree, "/root")).toBe(70.5);
+      expect(view.tree(tree)?.exhausted).toEqual([TOKENS]);
     });
   });
 

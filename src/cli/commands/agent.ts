@@ -5,6 +5,7 @@
 import { type Command, Option } from "commander";
 import type { Terminal } from "../terminal.ts";
 import { addAnswer } from "./answer.ts";
+import { addBudget } from "./budget.ts";
 import { act, commanding, messageOf, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
 import { wholeNumber, withTree } from "./options.ts";
 import { runUntilIdle } from "./run-until-idle.ts";
@@ -21,7 +22,7 @@ const SECOND = 1_000;
 export function addAgent(program: Command, terminal: Terminal): void {
   const agent = program
     .command("agent")
-    .description("send, follow up, answer, interrupt, close or wait for one agent")
+    .description("send, follow up, answer, give a budget, interrupt, close or wait for one agent")
     .addHelpText("after", "\nExample: npx coppice agent wait /root/reader");
 
   withRun(
@@ -74,6 +75,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
     });
 
   addAnswer(agent, terminal);
+  addBudget(agent, terminal);
 
   withTree(agent.command("interrupt"), {
     json: "one object",

@@ -1,4 +1,5 @@
 /** Works and runs in memory. */
+import { isWithin } from "../../protocol/agent-path.ts";
 import type { RunRecord } from "../../protocol/run.ts";
 import { isSettled } from "../../protocol/run.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
@@ -18,6 +19,9 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
   const worksOfTree = works.paged(({ treeId }) => treeId);
   const openOf = works.index(({ state, executor }) => (state === "ended" ? null : executor));
   const openAskedBy = works.index((work) => (work.state === "ended" ? null : askerOf(work)));
+  const begunOf = works.index(({ state, begunAt, treeId }) =>
+    state === "ended" || begunAt === null ? null : treeId,
+  );
   const byExecutor = works.index(({ executor }) => executor);
   const byParent = works.index(({ parents }) => parents);
   const runs = new Table<RunRecord>(journal, freeze, ({ id }) => id);
@@ -31,6 +35,12 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
       works: (tree, page) => worksOfTree.page(tree, page, "oldest first"),
       openWorksOf: (executor) => openOf.get(executor),
       openWorksAskedBy: (requester) => openAskedBy.get(requester),
+      oldestBegun: (tree, under) => {
+        let oldest: number | null = null;
+        for (const { executorPath, begunAt } of begunOf.get(tree))
+          if (isWithin(executorPath, under)) oldest = Math.min(oldest ?? Infinity, begunAt!);
+        return oldest;
+      },
       latestWork: (executor, requester) =>
         byExecutor.get(executor).findLast((work) => requester === undefined || askerOf(work) === requester),
       worksUnder: (id) => byParent.get(id),

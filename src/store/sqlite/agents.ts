@@ -1,6 +1,5 @@
 /**
- * Trees and agents. A subtree is one range of paths: `/` sorts before every character of a segment. What lists of threads
- * look for changes seldom and is written when it does, for it stands in indexes.
+ * Trees and agents. What lists of threads look for changes seldom and is written when it does, for it stands in indexes.
  */
 import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
@@ -9,11 +8,9 @@ import type { AgentRows } from "../backend.ts";
 import { unknownCursor } from "../cursor.ts";
 import { UsageCache } from "../usage-cache.ts";
 import type { Connection } from "./connection.ts";
+import { endOf } from "./paths.ts";
 import { Table } from "./table.ts";
 import type { Threads } from "./threads.ts";
-
-/** The first text after `under` and everything below it. */
-const endOf = (under: AgentPath): string => `${under}0`;
 
 /** Enough of a digest to find its agent by; whole ones would make the index five times as large. */
 const tokenEnd = (digest: string): string => digest.slice(-16);

@@ -164,4 +164,18 @@ export const MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX agents_open_children ON agents (parent) WHERE parent IS NOT NULL AND open = 1;
   `,
+  // A wall clock is measured from the oldest open work that was begun. It is no more spent for good, as it was before.
+  `
+  ALTER TABLE works ADD COLUMN begun REAL;
+  UPDATE works SET
+    begun = CASE WHEN open = 1 AND body ->> '$.runsServed' > 0 THEN body ->> '$.createdAt' END,
+    body = json_set(body, '$.begunAt', CASE WHEN body ->> '$.runsServed' > 0 THEN body ->> '$.createdAt' END)
+    WHERE json_valid(body);
+  CREATE INDEX works_begun ON works (tree, begun) WHERE begun IS NOT NULL;
+  UPDATE trees SET
+    body = json_set(body, '$.exhausted', (
+      SELECT json_group_array(json(value)) FROM json_each(body, '$.exhausted')
+        WHERE value ->> '$.budget' <> 'wallClock'))
+    WHERE json_valid(body);
+  `,
 ];

@@ -3,6 +3,7 @@ import { isSettled, type RunRecord } from "../../protocol/run.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { WorkRows } from "../backend.ts";
 import type { Connection } from "./connection.ts";
+import { endOf } from "./paths.ts";
 import { Table } from "./table.ts";
 import type { Threads } from "./threads.ts";
 
@@ -15,7 +16,10 @@ export function workRows(connection: Connection, threads: Threads): WorkRows {
       executor: ({ executor }) => threads.number(executor),
       requester: ({ requester }) => (requester.kind === "agent" ? threads.number(requester.threadId) : null),
     },
-    moving: { open: ({ state }) => (state === "ended" ? 0 : 1) },
+    moving: {
+      open: ({ state }) => (state === "ended" ? 0 : 1),
+      begun: ({ state, begunAt }) => (state === "ended" ? null : begunAt),
+    },
   });
   const runs = new Table<RunRecord>(connection, {
     name: "runs",
@@ -38,6 +42,11 @@ export function workRows(connection: Connection, threads: Threads): WorkRows {
   const ofTree = works.pages("tree = ?", "oldest first");
   const openOf = works.list("WHERE executor = ? AND open = 1 ORDER BY rowid");
   const openAskedBy = works.list("WHERE requester = ? AND open = 1 ORDER BY rowid");
+  // In this order: of the whole tree the first is the one, of a subtree few stand before it.
+  const oldestBegun = connection.statement(
+    `SELECT begun FROM works CROSS JOIN agents ON number = executor
+      WHERE works.tree = ? AND begun IS NOT NULL AND path >= ? AND path < ? ORDER BY begun LIMIT 1`,
+  );
   const latest = works.list("WHERE executor = ? ORDER BY rowid DESC LIMIT 1");
   const latestAskedBy = works.list("WHERE executor = ? AND requester = ? ORDER BY rowid DESC LIMIT 1");
   const under = works.list("JOIN work_parents ON work_id = id WHERE parent = ? ORDER BY works.rowid");
@@ -52,6 +61,8 @@ export function workRows(connection: Connection, threads: Threads): WorkRows {
     works: (tree, page) => ofTree(page, threads.find(tree)),
     openWorksOf: (executor) => openOf(threads.find(executor)),
     openWorksAskedBy: (requester) => openAskedBy(threads.find(requester)),
+    oldestBegun: (tree, under) =>
+      (oldestBegun.get(threads.find(tree), under, endOf(under))?.[0] ?? null) as number | null,
     latestWork: (executor, requester) =>
       (requester === undefined
         ? latest(threads.find(executor))

@@ -1,0 +1,67 @@
+/** `coppice agent budget`: another limit for tokens, money or time of an agent and all below it (BUD-2). */
+import { type Command, InvalidArgumentError } from "commander";
+import { badUse } from "../failure.ts";
+import type { Terminal } from "../terminal.ts";
+import { act, commanding, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
+import { withTree } from "./options.ts";
+
+/** Infinity is no limit: what is parsed to null is lost on the way here. */
+interface Options extends RunOptions {
+  readonly tokens?: number;
+  readonly money?: number;
+  readonly wallClock?: number;
+}
+
+const SECOND = 1_000;
+
+export function addBudget(agent: Command, terminal: Terminal): void {
+  withRun(
+    withTree(agent.command("budget"), {
+      json: "one object",
+      example: "agent budget /root --tokens 40000000",
+    }),
+  )
+    .description("set a budget of an agent and all below it; raised, a spent one takes requests again")
+    .argument("<agent>", "path or id of the agent; the root's is the tree's")
+    .option("--tokens <number>", "tokens in all; `none` for no limit", limit(true))
+    .option("--money <usd>", "USD in all; `none` for no limit", limit(false))
+    .option(
+      "--wall-clock <seconds>",
+      "how long work may go on without a rest; `none` for no limit",
+      limit(true),
+    )
+    .action(async (target: string, options: Options) => {
+      const { budget, value, words } = budgetOf(options);
+      await commanding(options, target, async (store, tree, { path }) => {
+        const receipt = await act(terminal, store, tree, "raise_budget", { target, budget, limit: value });
+        const said = `${path} and all below it have ${words} from now on.`;
+        tell(terminal, options, receipt, { owner: said, here: said });
+        if (options.run === true) await runHere(terminal, store, tree, options, receipt);
+      });
+    });
+}
+
+function budgetOf({ tokens, money, wallClock }: Options) {
+  const given = [
+    { budget: "tokens", number: tokens, unit: 1, words: `${tokens} tokens` },
+    { budget: "money", number: money, unit: 1, words: `${money} USD` },
+    { budget: "wallClock", number: wallClock, unit: SECOND, words: `${wallClock} s of work without a rest` },
+  ].flatMap(({ budget, number, unit, words }) => {
+    if (number === undefined) return [];
+    const none = number === Infinity;
+    return [{ budget, value: none ? null : number * unit, words: none ? `no limit of ${budget}` : words }];
+  });
+  if (given.length === 1) return given[0]!;
+  const fault = given.length === 0 ? "the budget is missing" : "these are several budgets";
+  throw badUse(`${fault}; give one of --tokens, --money and --wall-clock.`);
+}
+
+function limit(whole: boolean) {
+  return (text: string): number => {
+    if (text === "none") return Infinity;
+    const number = Number(text);
+    if ((whole ? /^\d+$/ : /^\d+(\.\d+)?$/).test(text) && number <= Number.MAX_SAFE_INTEGER / SECOND)
+      return number;
+    throw new InvalidArgumentError(`Give a ${whole ? "whole " : ""}number, 0 or more, or \`none\`.`);
+  };
+}
