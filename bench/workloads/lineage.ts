@@ -117,7 +117,6 @@ function providerThread(
     ownerNodeId: null,
     nativeThreadRef: null,
     nativeHeadRef: null,
-    turns: [],
     model: "m",
     status: "idle",
     continuity: "ok",

@@ -114,6 +114,7 @@ function runStandIn(tx: Transaction, agent: AgentRecord, id: RunId, { open, thre
     binding: bindingOf(tx, agent),
     delegatedFrom: null,
     providerThreadId: null,
+    nativeTurns: [],
     contextHandoffIds: [],
     pins: [],
     checkpoint: null,

@@ -21,7 +21,7 @@ import { overLimit } from "./compose.ts";
 import { closeOpenCalls } from "./interrupt.ts";
 import { appendItems, currentRun, recordStep } from "./runs.ts";
 import type { RunStart } from "./start-run.ts";
-import { observeChild, withName } from "./native-thread.ts";
+import { nameTurn, observeChild } from "./native-thread.ts";
 import type { Tree } from "./tree.ts";
 
 /** So many senders are named. */
@@ -117,14 +117,15 @@ export class NativeJournal implements NativePorts {
   }
 
   async turnEnded({ id }: NativeThreadHandle, turn: NativeRef | null): Promise<void> {
-    const { ordinal } = this.#run;
-    if (turn === null) return;
-    await this.#tree.transact((tx) => {
-      const record = tx.store.providerThread(id);
-      const known = record?.turns.findLast((one) => one.ordinal === ordinal)?.ref;
-      if (record === undefined || known?.nativeId === turn.nativeId) return;
-      tx.store.putProviderThread({ ...withName(record, { ordinal, ref: turn }), updatedAt: tx.now });
-    });
+    const { id: runId, nativeTurns } = this.#run;
+    if (turn === null || nativeTurns.at(-1)?.nativeId === turn.nativeId) return;
+    await this.#tree.transact(
+      (tx) => {
+        const run = nameTurn(tx, currentRun(tx, runId), id, turn);
+        return { run, agent: tx.agent(run.threadId) };
+      },
+      (value) => this.#session.absorb(value),
+    );
   }
 
   async child(event: NativeChildEvent): Promise<void> {

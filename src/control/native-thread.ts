@@ -1,6 +1,7 @@
 /** What the record of a provider thread holds of the provider's own conversation: its id, its turns, whether it is at work. */
-import type { NativeChildEvent, NativeTurn } from "../protocol/native-events.ts";
-import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { ProviderThreadId } from "../protocol/ids.ts";
+import type { NativeChildEvent } from "../protocol/native-events.ts";
+import type { NativeRef } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import { headBytes } from "../platform/text.ts";
 import type { NativeAcceptance } from "../session/ports.ts";
@@ -8,30 +9,32 @@ import { newProviderThread } from "./start-write.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** In the commit of the acceptance: where the run went to, for later resumes, forks and rollbacks (lineage C4.13). */
-export function acceptTurn(tx: Transaction, run: RunRecord, { thread, turn }: NativeAcceptance): void {
+export function acceptTurn(tx: Transaction, run: RunRecord, { thread, turn }: NativeAcceptance): RunRecord {
   const record = tx.store.providerThread(thread.id);
-  if (record === undefined) return;
+  if (record === undefined) return run;
   const { ref, forkedFrom } = thread.thread;
-  const next = turn === null ? record : withTurn(record, { ordinal: run.ordinal, ref: turn });
   tx.store.putProviderThread({
-    ...next,
+    ...record,
+    ...(turn === null ? {} : { nativeHeadRef: turn }),
     nativeThreadRef: ref,
     forkedFrom: record.forkedFrom ?? forkedFrom,
     status: "active",
     updatedAt: tx.now,
   });
-}
-
-function withTurn(record: ProviderThreadRecord, turn: NativeTurn): ProviderThreadRecord {
-  return { ...record, turns: [...record.turns, turn], nativeHeadRef: turn.ref };
+  if (turn === null) return run;
+  const taken = { ...run, nativeTurns: [...run.nativeTurns, turn] };
+  tx.store.putRun(taken);
+  return taken;
 }
 
 /** The newest turn of a run has another name by now, or its first one. */
-export function withName(record: ProviderThreadRecord, turn: NativeTurn): ProviderThreadRecord {
-  const at = record.turns.findLastIndex(({ ordinal }) => ordinal === turn.ordinal);
-  return at < 0
-    ? withTurn(record, turn)
-    : { ...record, turns: record.turns.with(at, turn), nativeHeadRef: turn.ref };
+export function nameTurn(tx: Transaction, run: RunRecord, id: ProviderThreadId, turn: NativeRef): RunRecord {
+  const record = tx.store.providerThread(id);
+  if (record === undefined || run.nativeTurns.at(-1)?.nativeId === turn.nativeId) return run;
+  const named = { ...run, nativeTurns: [...run.nativeTurns.slice(0, -1), turn] };
+  tx.store.putRun(named);
+  tx.store.putProviderThread({ ...record, nativeHeadRef: turn, updatedAt: tx.now });
+  return named;
 }
 
 /** Its run is over, and so is its turn as far as we are concerned. */

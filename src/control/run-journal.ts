@@ -132,9 +132,8 @@ export class RunJournal implements RunPorts {
           wrapUp: this.#wrapUp !== null,
           start: this.#start,
         });
-        if (native !== undefined) acceptTurn(tx, accepted.run, native);
         tx.effects.mail.add(accepted.agent.threadId);
-        return accepted;
+        return native === undefined ? accepted : { ...accepted, run: acceptTurn(tx, accepted.run, native) };
       },
       (value) => {
         const starting = this.#session.lifecycle.state === "reserved";

@@ -69,6 +69,7 @@ export function reserveRun(
       delegatedFrom: policy.delegatedFrom,
     }),
     providerThreadId: null,
+    nativeTurns: [],
     contextHandoffIds: [],
     pins: agent.thread?.pins ?? [],
     checkpoint: null,

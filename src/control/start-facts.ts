@@ -1,11 +1,14 @@
 /** What is known before a run starts: the facts of `resolveStartContext`, read from the store in one look (lineage C4.1, C4.17). */
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { ProviderThreadId } from "../protocol/ids.ts";
+import type { NativeTurn } from "../protocol/native-events.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { ForkSource } from "../lineage/fork-availability.ts";
+import { nativeTurns } from "../lineage/native-turns.ts";
 import type { ForkFacts, StartFacts, StartTarget } from "../lineage/start-plan.ts";
 import { endOfRun } from "../lineage/thread-reader.ts";
 import { candidateOf, divergentOf } from "../lineage/start-candidates.ts";
@@ -105,6 +108,25 @@ export function conversationAt(
   return named ?? (ofRun === null ? undefined : view.providerThread(ofRun));
 }
 
+/** A conversation that is to be forked at a run, as availability looks at it. */
+export function sourceOf(view: StoreView, record: ProviderThreadRecord, ordinal: number): ForkSource {
+  return {
+    ...record,
+    turns: turnsFrom(view, record, ordinal),
+    ofChild: record.ownerNodeId !== null,
+    busy: record.status === "active",
+  };
+}
+
+/** Its turns from this run on. */
+export function turnsFrom(
+  view: StoreView,
+  record: ProviderThreadRecord,
+  ordinal: number,
+): readonly NativeTurn[] {
+  return nativeTurns(record, (at) => view.runAt(record.appThreadId, at), ordinal);
+}
+
 /** What lies at the point of a fork; null when its source is gone. */
 function forkFacts(look: Look, transfer: TransferRecord, memory: StartMemory): ForkFacts | null {
   const { sourcePoint: point, sourceThreadId } = transfer;
@@ -116,10 +138,7 @@ function forkFacts(look: Look, transfer: TransferRecord, memory: StartMemory): F
   const source = conversationAt(look.store, point, run?.providerThreadId ?? null);
   return {
     point: {
-      source:
-        source === undefined
-          ? null
-          : { ...source, ofChild: source.ownerNodeId !== null, busy: source.status === "active" },
+      source: source === undefined ? null : sourceOf(look.store, source, point.ordinal),
       ordinal: point.ordinal,
       wholeRun,
       item: wholeRun ? null : point.providerTurnRef,

@@ -23,7 +23,7 @@ import type { Session } from "../session/session.ts";
 import type { StoreView } from "../store/port.ts";
 import { allOf } from "./family.ts";
 import { currentRun } from "./runs.ts";
-import { conversationAt, type Destination } from "./start-facts.ts";
+import { conversationAt, type Destination, turnsFrom } from "./start-facts.ts";
 import { newProviderThread } from "./start-write.ts";
 import { forkAnew, tellMoved } from "./transfer-moves.ts";
 import { must, type Transaction } from "./transaction.ts";
@@ -188,7 +188,8 @@ export class NativeStart {
     tx.store.putTransfer(intendNative(transfer, intent, tx.now));
     const { sourcePoint: point, sourceThreadId, requestedStrategy } = transfer;
     const ofRun = tx.store.runAt(sourceThreadId, point.ordinal)?.providerThreadId ?? null;
-    const turns = conversationAt(tx.store, point, ofRun)?.turns ?? [];
+    const source = conversationAt(tx.store, point, ofRun);
+    const turns = source === undefined ? [] : turnsFrom(tx.store, source, point.ordinal);
     return { transferId: transfer.id, intent, turns, strict: requestedStrategy === "native" };
   }
 

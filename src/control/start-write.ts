@@ -79,7 +79,6 @@ export function newProviderThread(
     ownerNodeId: null,
     nativeThreadRef: null,
     nativeHeadRef: null,
-    turns: [],
     model: run.model,
     status: "not_loaded",
     continuity: "ok",

@@ -6,6 +6,7 @@
  *   is named where turns cannot be, the inside of a turn by its item only.
  * - L2 A turn that a native rollback has taken away has no reference any more; such a point is replayed (C9.9).
  */
+import type { NativeTurn } from "../protocol/native-events.ts";
 import type { Boundary, ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import { lastOrdinal } from "./coverage.ts";
@@ -13,8 +14,10 @@ import { lastOrdinal } from "./coverage.ts";
 /** The provider thread that the run at the point went through. */
 export interface ForkSource extends Pick<
   ProviderThreadRecord,
-  "instanceId" | "driver" | "nativeThreadRef" | "turns" | "nativeRunOrdinals"
+  "instanceId" | "driver" | "nativeThreadRef" | "nativeRunOrdinals"
 > {
+  /** Its turns from the point on. */
+  readonly turns: readonly NativeTurn[];
   /** Conversation of a provider's own subagent. */
   readonly ofChild: boolean;
   /** A turn is under way in it. */

@@ -91,7 +91,7 @@ function atProviderThread(reader: ThreadReader, id: ProviderThreadId): ForkPoint
   const run = usable(reader, known(reader.runAt(last), reader, id), id);
   return afterRun(reader, run, {
     providerThreadRef: record.nativeThreadRef,
-    providerTurnRef: record.turns.findLast(({ ordinal }) => ordinal === last)?.ref ?? null,
+    providerTurnRef: run.providerThreadId === record.id ? (run.nativeTurns.at(-1) ?? null) : null,
   });
 }
 
@@ -190,7 +190,7 @@ function inside(reader: ThreadReader, run: RunFacts, more: Partial<ContextSource
       runId: run.id,
       ordinal: run.ordinal,
       providerThreadRef: native?.nativeThreadRef ?? null,
-      providerTurnRef: native?.turns.findLast(({ ordinal }) => ordinal === run.ordinal)?.ref ?? null,
+      providerTurnRef: native === undefined ? null : (run.nativeTurns.at(-1) ?? null),
       ...more,
     },
     draft: null,

@@ -12,8 +12,8 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, ProviderThreadId, RunId } from "../protocol/ids.ts";
 import { countOrdinals, holdsOrdinal, type OrdinalRange, overlap, without } from "../protocol/ordinals.ts";
 import type { Boundary } from "../protocol/provider-capabilities.ts";
-import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import { covered, lastOrdinal } from "./coverage.ts";
+import type { NamedThread } from "./native-turns.ts";
 import type { RollbackFacts } from "./rollback-target.ts";
 
 export type ProviderThreadStep = { readonly id: ProviderThreadId } & (
@@ -25,19 +25,18 @@ export type ProviderThreadStep = { readonly id: ProviderThreadId } & (
       readonly boundary: Boundary | null;
       /** What it knows afterwards. */
       readonly nativeRunOrdinals: readonly OrdinalRange[];
-      readonly turns: ProviderThreadRecord["turns"];
       readonly handoffIds: readonly HandoffId[];
     }
 );
 
 /** @throws RejectedError where the provider's own rollback is demanded and not to be had. */
 export function stepOf(
-  record: ProviderThreadRecord,
+  record: NamedThread,
   rolledBack: readonly OrdinalRange[],
   facts: RollbackFacts,
   wasTakenBack: (runId: RunId | null) => boolean,
 ): ProviderThreadStep {
-  const { id, continuity, nativeRunOrdinals, turns, handoffIds } = record;
+  const { id, continuity, nativeRunOrdinals, handoffIds } = record;
   if (continuity === "divergent" || !overlap(covered(record, facts.handoffs), rolledBack)) {
     return { id, action: "untouched" };
   }
@@ -74,13 +73,12 @@ export function stepOf(
     action: "roll_back",
     boundary,
     nativeRunOrdinals: without(nativeRunOrdinals, rolledBack),
-    turns: turns.filter(({ ordinal }) => !holdsOrdinal(rolledBack, ordinal)),
     handoffIds: handoffIds.filter((handoffId) => !gone.has(handoffId)),
   };
 }
 
 /** The place in its conversation behind which everything goes; null where it cannot be named. */
-function boundaryOf(record: ProviderThreadRecord, rolledBack: readonly OrdinalRange[]): Boundary | null {
+function boundaryOf(record: NamedThread, rolledBack: readonly OrdinalRange[]): Boundary | null {
   const retained = without(record.nativeRunOrdinals, rolledBack);
   const removed = without(record.nativeRunOrdinals, retained);
   const last = lastOrdinal(retained);

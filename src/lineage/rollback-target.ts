@@ -4,10 +4,10 @@ import type { CheckpointId, ProviderThreadId, RunId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
-import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import { isSettled } from "../protocol/run.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { NamedThread } from "./native-turns.ts";
 import { hasCheckpoint, isRolledBack, lastRetained, runOfItem, type ThreadReader } from "./thread-reader.ts";
 
 export interface RollbackRequest {
@@ -35,7 +35,8 @@ export interface RollbackFacts {
   readonly capabilities: ThreadCapabilities | null;
   /** Whose loop that adapter has; a conversation of ours is the transcript, and nobody has to be asked. */
   readonly loop: "ours" | "theirs";
-  readonly providerThreads: readonly ProviderThreadRecord[];
+  /** With the turns of the active one; of no other one is a turn named. */
+  readonly providerThreads: readonly NamedThread[];
   /** Handoffs for this thread. */
   readonly handoffs: readonly HandoffRecord[];
   /** Transfers into this thread, those that are over too. */

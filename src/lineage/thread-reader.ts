@@ -22,6 +22,7 @@ export type RunFacts = Pick<
   | "firstItem"
   | "checkpoint"
   | "providerThreadId"
+  | "nativeTurns"
   | "completedAt"
   | "nextContextRevision"
 >;

@@ -29,8 +29,6 @@ export interface ProviderThreadRecord {
   readonly nativeThreadRef: NativeRef | null;
   /** The newest turn of ours in it. */
   readonly nativeHeadRef: NativeRef | null;
-  /** Native turns of the runs of ours that went through it, for forks and rollbacks at a point; a run may take several. */
-  readonly turns: readonly { readonly ordinal: number; readonly ref: NativeRef }[];
   readonly model: string | null;
   readonly status: ProviderThreadStatus;
   /** `divergent` for ever once it knows what was rolled back (C2.7). */

@@ -2,6 +2,7 @@
 import type { ThreadBinding } from "./binding.ts";
 import type { HandoffId, MailId, ProviderThreadId, RunId, ThreadId, TreeId, WorkId } from "./ids.ts";
 import type { CheckpointRecord, Pin } from "./snapshot.ts";
+import type { NativeRef } from "./provider-thread.ts";
 import type { HistoryState, RunOutcome } from "./thread.ts";
 import type { Usage } from "./usage.ts";
 import type { WorkEnding } from "./work.ts";
@@ -51,6 +52,8 @@ export interface RunRecord {
   /** The binding of the run that asked for this one, byte for byte (C8.4). */
   readonly delegatedFrom: ThreadBinding | null;
   readonly providerThreadId: ProviderThreadId | null;
+  /** Turns of the provider's that carried it, oldest first, as they are named now; for forks and rollbacks at a point. */
+  readonly nativeTurns: readonly NativeRef[];
   /** Handoffs that its first request carries: a switch and merge-backs may meet. */
   readonly contextHandoffIds: readonly HandoffId[];
   /** Lines pinned so far; in the checkpoint once it is settled. */

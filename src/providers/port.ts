@@ -120,7 +120,7 @@ export interface NativeTurnInput {
 export interface NativeForkInput {
   readonly source: NativeRef;
   readonly boundary: Boundary;
-  /** The turns of the source that carried runs of ours, oldest first. */
+  /** The turns of the source that carried runs of ours, oldest first, from the run at the boundary on. */
   readonly turns: readonly NativeTurn[];
   /** The intent record of this fork (C5.19). */
   readonly intentId: string;

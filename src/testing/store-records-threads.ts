@@ -44,7 +44,6 @@ export function sampleProviderThread(
     ownerNodeId: null,
     nativeThreadRef: null,
     nativeHeadRef: null,
-    turns: [],
     model: null,
     status: "not_loaded",
     continuity: "ok",

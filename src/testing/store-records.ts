@@ -197,6 +197,7 @@ export function sampleRun(
     binding: null,
     delegatedFrom: null,
     providerThreadId: null,
+    nativeTurns: [],
     contextHandoffIds: [],
     pins: [],
     checkpoint: null,

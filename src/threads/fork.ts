@@ -13,7 +13,7 @@ import { type LineageLimits, TITLE_CHARACTERS } from "../protocol/lineage-limits
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ForkDraft, ForkOrigin, ForkPolicy, ThreadFacts } from "../protocol/thread.ts";
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
-import { conversationAt } from "../control/start-facts.ts";
+import { conversationAt, sourceOf } from "../control/start-facts.ts";
 import { newAgent } from "../control/new-agent.ts";
 import { newTreeRecord } from "../control/new-tree-record.ts";
 import { type OriginOf, requireDepth } from "../lineage/chain.ts";
@@ -98,10 +98,7 @@ function availabilityAt(
   const behind = conversationAt(view, point, ofRun);
   const able = behind === undefined ? null : capabilities(behind.provider);
   const facts: ForkPointFacts = {
-    source:
-      behind === undefined
-        ? null
-        : { ...behind, ofChild: behind.ownerNodeId !== null, busy: behind.status === "active" },
+    source: behind === undefined ? null : sourceOf(view, behind, point.ordinal),
     ordinal: point.ordinal,
     wholeRun,
     item: point.turnItemId === null ? null : point.providerTurnRef,

@@ -62,8 +62,14 @@ function cursorBefore(
   run: RunRecord,
   thread: ProviderThreadRecord,
 ): string | null {
-  const before = thread.turns.findLast(({ ordinal }) => ordinal < run.ordinal);
-  return before === undefined ? null : (view.runAt(run.threadId, before.ordinal)?.history?.cursor ?? null);
+  for (const [from, to] of thread.nativeRunOrdinals.toReversed()) {
+    for (let ordinal = Math.min(to, run.ordinal - 1); ordinal >= from; ordinal -= 1) {
+      const before = view.runAt(run.threadId, ordinal);
+      if (before?.providerThreadId === thread.id && before.nativeTurns.length > 0)
+        return before.history?.cursor ?? null;
+    }
+  }
+  return null;
 }
 
 interface Walk {
@@ -75,9 +81,7 @@ interface Walk {
 
 async function walk(session: NativeSession, { run, thread, cursor, pinned }: Walk): Promise<ReadHistory> {
   const read = nativeCall(session, "readThread");
-  const wanted = new Set(
-    thread.turns.flatMap(({ ordinal, ref }) => (ordinal === run.ordinal ? [ref.nativeId] : [])),
-  );
+  const wanted = new Set(run.nativeTurns.map(({ nativeId }) => nativeId));
   const named = wanted.size > 0;
   const sources: HistorySource[] = [];
   let skipped = 0;

@@ -11,6 +11,7 @@ import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import { openNative } from "../control/native-journal.ts";
 import { must, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
+import { nativeTurns } from "../lineage/native-turns.ts";
 import { nativeCall } from "../providers/native-call.ts";
 import { named } from "../providers/native-names.ts";
 import type { NativeSession } from "../providers/port.ts";
@@ -71,7 +72,10 @@ export class NativeRollback {
       if (loaded?.thread?.id !== record.id) await session.resumeThread(ref);
       const call = nativeCall(session, "rollbackThread");
       this.#calling = true;
-      return named(await call({ thread: ref, boundary, turns: record.turns }));
+      const turns = await this.#tree.read((view) =>
+        nativeTurns(record, (ordinal) => view.runAt(record.appThreadId, ordinal)),
+      );
+      return named(await call({ thread: ref, boundary, turns }));
     } finally {
       if (loaded === null) await this.#close(session);
     }

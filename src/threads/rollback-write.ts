@@ -115,14 +115,13 @@ function writeStep(tx: Transaction, step: ProviderThreadStep, native: NativeThre
     tx.store.putProviderThread({ ...record, continuity: "divergent", updatedAt: tx.now });
     return;
   }
-  const { nativeRunOrdinals, turns, handoffIds } = step;
+  const { nativeRunOrdinals, handoffIds } = step;
   // Going back to its start may have given it another name.
   const asked = native === null ? {} : { nativeThreadRef: native.ref, nativeHeadRef: native.head };
   tx.store.putProviderThread({
     ...record,
     ...asked,
     nativeRunOrdinals,
-    turns,
     handoffIds,
     updatedAt: tx.now,
   });

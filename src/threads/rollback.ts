@@ -17,6 +17,7 @@ import { readerOf } from "../control/thread-reader.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type { ProviderThreadStep } from "../lineage/rollback-native.ts";
+import { nativeTurns } from "../lineage/native-turns.ts";
 import { planRollback, type RollbackPlan } from "../lineage/rollback-plan.ts";
 import type { RollbackFacts, RollbackRequest } from "../lineage/rollback-target.ts";
 import { type Asked, NativeRollback } from "./rollback-call.ts";
@@ -199,7 +200,13 @@ function factsOf(look: Look, agent: ThreadAgent, request: RollbackRequest, able:
     activeRun: agent.currentRun,
     provider: agent.config.provider,
     activeProviderThreadId: thread.activeProviderThreadId,
-    providerThreads: store.providerThreadsOf(threadId),
+    providerThreads: store.providerThreadsOf(threadId).map((record) => ({
+      ...record,
+      turns:
+        record.id === thread.activeProviderThreadId && able.loop === "theirs"
+          ? nativeTurns(record, (ordinal) => store.runAt(threadId, ordinal))
+          : [],
+    })),
     handoffs: [...allOf((page) => store.handoffsOf(threadId, page))],
     transfers: [...allOf((page) => store.transfersOf(threadId, page))].filter(
       ({ targetThreadId }) => targetThreadId === threadId,

@@ -73,7 +73,8 @@ describe.each(STORES)("a native rollback on %s", (store) => {
       expect(held(native)).not.toContain("q2;");
       const [record] = await behind(h);
       expect(record).toMatchObject({ nativeRunOrdinals: [[1, 1]], continuity: "ok", status: "idle" });
-      expect(record!.turns.map(({ ordinal }) => ordinal)).toEqual([1]);
+      const at = (n: number) => h.store.read((view) => view.runAt(h.tree.id, n)!.nativeTurns.length);
+      expect([await at(1), record!.nativeHeadRef === null]).toEqual([1, false]);
       await runs(h, 4, 4);
       expect(native.conversations.all()).toHaveLength(1);
       expect(held(native)).toContain("q4;");

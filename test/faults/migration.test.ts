@@ -15,6 +15,7 @@ import { APPLICATION_ID } from "../../src/store/sqlite/schema.ts";
 import { claimTree } from "../../src/testing/store-harness.ts";
 import {
   sampleHandoff,
+  sampleProviderThread,
   sampleSnapshot,
   sampleThreadFacts,
   sampleTransfer,
@@ -56,7 +57,15 @@ function oldAgent({ thread: _thread, config, ...rest }: AgentRecord): object {
 
 function oldRun(run: RunRecord): object {
   const { binding: _b, delegatedFrom: _d, providerThreadId: _p, contextHandoffIds: _c, ...others } = run;
-  const { pins: _i, checkpoint: _k, nextContextRevision: _n, history: _h, rolledBack: _r, ...rest } = others;
+  const {
+    nativeTurns: _t,
+    pins: _i,
+    checkpoint: _k,
+    nextContextRevision: _n,
+    history: _h,
+    rolledBack: _r,
+    ...rest
+  } = others;
   return rest;
 }
 
@@ -244,9 +253,59 @@ describe("a file of version 1", () => {
   });
 });
 
+/** A file of version 4, where the record of a conversation held the turns of all its runs. */
+async function fileWithTurns(turns: readonly (readonly [ordinal: number, name: string])[]): Promise<string> {
+  const folder = makeFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = join(folder.path, "store.db");
+  {
+    await using store = await openSqliteStore({ path }).then((opened) =>
+      Object.assign(opened, { [Symbol.asyncDispose]: () => opened.close() }),
+    );
+    const lease = await claimTree(store, tree, 1);
+    await store.commit(lease, (tx) => {
+      tx.putTree(sampleTree(tree));
+      tx.putAgent(sampleAgent(tree, tree, "/root"));
+      for (const ordinal of [1, 2, 3])
+        tx.putRun(sampleRun(tree, tree, ordinal, { ordinal, providerThreadId: ordinal === 3 ? null : own }));
+      tx.putProviderThread(sampleProviderThread(tree, tree, "own", { nativeRunOrdinals: [[1, 2]] }));
+    });
+  }
+  using raw = openRaw(path);
+  const { database } = raw;
+  database.exec("UPDATE runs SET body = json_remove(body, '$.nativeTurns'); PRAGMA user_version = 4");
+  database
+    .prepare("UPDATE provider_threads SET body = json_set(body, '$.turns', json(?))")
+    .run(JSON.stringify(turns.map(([ordinal, name]) => ({ ordinal, ref: turnRef(name) }))));
+  return path;
+}
+
+const own = sampleId("pth", "own");
+const turnRef = (nativeId: string) => ({ driver: "d", nativeId, strength: "strong" as const });
+
+test("C1.5 C1.6 a file of version 4 has the turns of a conversation with their runs", async () => {
+  const path = await fileWithTurns([
+    [1, "a"],
+    [2, "b"],
+    [2, "c"],
+  ]);
+  const store = await open(path);
+  await store.read((view) => {
+    expect([1, 2, 3].map((ordinal) => view.runAt(tree, ordinal)!.nativeTurns)).toEqual([
+      [turnRef("a")],
+      [turnRef("b"), turnRef("c")],
+      [],
+    ]);
+    expect(view.providerThread(own)).toEqual(
+      sampleProviderThread(tree, tree, "own", { nativeRunOrdinals: [[1, 2]] }),
+    );
+  });
+});
+
 test("a step of the schema that files have had is not changed", () => {
-  const [first = ""] = MIGRATIONS;
+  const [first = "", second = ""] = MIGRATIONS;
   expect(sha256(first.replaceAll(/\s+/g, " "))).toMatch(/938a45335dec69ed/);
+  expect(sha256(second.replaceAll(/\s+/g, " "))).toMatch(/7811b6de581c6964/);
 });
 
 test("REC-3 a file of the next version is refused", async () => {

@@ -178,4 +178,16 @@ export const MIGRATIONS: readonly string[] = [
         WHERE value ->> '$.budget' <> 'wallClock'))
     WHERE json_valid(body);
   `,
+  // A run names the turns of its provider that carried it; the record of a conversation would grow with each.
+  `
+  UPDATE runs SET body = json_set(body, '$.nativeTurns', json('[]')) WHERE json_valid(body);
+  UPDATE runs SET body = json_set(body, '$.nativeTurns', (
+      SELECT json_group_array(json(turn.value -> '$.ref'))
+        FROM provider_threads, json_each(provider_threads.body, '$.turns') AS turn
+        WHERE provider_threads.id = runs.body ->> '$.providerThreadId'
+          AND turn.value ->> '$.ordinal' = runs.body ->> '$.ordinal'))
+    WHERE json_valid(body) AND body ->> '$.providerThreadId' IN (
+      SELECT id FROM provider_threads WHERE json_valid(body) AND json_array_length(body, '$.turns') > 0);
+  UPDATE provider_threads SET body = json_remove(body, '$.turns') WHERE json_valid(body);
+  `,
 ];

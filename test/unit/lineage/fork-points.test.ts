@@ -138,7 +138,10 @@ describe("a provider thread", () => {
     native: readonly (readonly [number, number])[] = [[1, 2]],
   ) => {
     const record = providerThread("a", native, more);
-    const runs = [{}, {}, { status: "rolled_back" as const }];
+    // A run's own turns are in its own conversation, not in its subagent's.
+    const own = (more.ownerNodeId ?? null) === null;
+    const providerThreadId = own ? record.id : ("pth_parent" as const);
+    const runs = [{}, { providerThreadId }, { status: "rolled_back" as const }];
     return forkPoint(thread(runs, { rolledBack: [[3, 3]], providerThreads: [record] }), {
       kind: "provider_thread",
       providerThreadId: "pth_a",
@@ -151,7 +154,7 @@ describe("a provider thread", () => {
         ordinal: 2,
         items: 4,
         providerThreadRef: nativeRef("native-a"),
-        providerTurnRef: nativeRef("turn-2"),
+        providerTurnRef: ownerNodeId === null ? nativeRef("turn-2") : null,
       });
     }
   });

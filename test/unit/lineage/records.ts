@@ -1,4 +1,5 @@
 /** Records of threads, provider threads, handoffs and transfers for tests of pure decisions. */
+import type { NamedThread } from "../../../src/lineage/native-turns.ts";
 import type { StartFacts } from "../../../src/lineage/start-plan.ts";
 import type { RunFacts, ThreadReader } from "../../../src/lineage/thread-reader.ts";
 import { DEFAULT_LINEAGE_LIMITS } from "../../../src/protocol/lineage-limits.ts";
@@ -56,8 +57,8 @@ export const MUTE = capabilities({ context: { channels: [], delta: false, full: 
 export function providerThread(
   id: string,
   nativeRunOrdinals: ProviderThreadRecord["nativeRunOrdinals"],
-  more: Partial<ProviderThreadRecord> = {},
-): ProviderThreadRecord {
+  more: Partial<NamedThread> = {},
+): NamedThread {
   const ordinals = nativeRunOrdinals.flatMap(([from, to]) =>
     Array.from({ length: to - from + 1 }, (_, at) => from + at),
   );
@@ -87,9 +88,9 @@ export function providerThread(
 /** On the other provider of the tests. */
 export function farThread(
   id: string,
-  nativeRunOrdinals: ProviderThreadRecord["nativeRunOrdinals"],
-  more: Partial<ProviderThreadRecord> = {},
-): ProviderThreadRecord {
+  nativeRunOrdinals: NamedThread["nativeRunOrdinals"],
+  more: Partial<NamedThread> = {},
+): NamedThread {
   const far = { provider: "far", instanceId: "far-1", driver: "far" } as const;
   return providerThread(id, nativeRunOrdinals, { ...far, ...more });
 }
@@ -278,6 +279,7 @@ export function thread(
       status: "completed",
       checkpoint: { ...CHECKPOINT, id: `ckp_${ordinal}` },
       providerThreadId: null,
+      nativeTurns: (run.providerThreadId ?? null) === null ? [] : [nativeRef(`turn-${ordinal}`)],
       completedAt: 10 + ordinal,
       nextContextRevision: ordinal,
       ...run,

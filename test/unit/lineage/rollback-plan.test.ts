@@ -6,7 +6,7 @@ import { planRollback, type RollbackPlan } from "../../../src/lineage/rollback-p
 import type { RollbackFacts, RollbackRequest } from "../../../src/lineage/rollback-target.ts";
 import { resolveStartContext } from "../../../src/lineage/start-context.ts";
 import { addOrdinal, countOrdinals, holdsOrdinal, overlap, unite } from "../../../src/protocol/ordinals.ts";
-import type { ProviderThreadRecord } from "../../../src/protocol/provider-thread.ts";
+import type { NamedThread } from "../../../src/lineage/native-turns.ts";
 import type { HandoffRecord } from "../../../src/protocol/transfer.ts";
 import {
   answer,
@@ -220,7 +220,7 @@ describe("handoffs and transfers", () => {
 });
 
 describe("provider threads", () => {
-  const step = (record: ProviderThreadRecord, more: Partial<RollbackFacts> = {}) =>
+  const step = (record: NamedThread, more: Partial<RollbackFacts> = {}) =>
     planRollback(facts({ providerThreads: [record], activeProviderThreadId: record.id, ...more }));
   const near = providerThread("a", [[1, 8]]);
 
@@ -251,7 +251,6 @@ describe("provider threads", () => {
         action: "roll_back",
         boundary: { kind: "after_turn", turn: nativeRef("turn-5"), laterTerminalTurns: 3 },
         nativeRunOrdinals: [[1, 5]],
-        turns: near.turns.slice(0, 5),
         handoffIds: [],
       },
     ]);
@@ -290,7 +289,7 @@ describe("provider threads", () => {
 
   test("C9.5 all of it goes: to its start, or to before its first turn where the provider had forked it", () => {
     expect(step(providerThread("a", [[6, 8]])).providerThreads).toMatchObject([
-      { action: "roll_back", boundary: { kind: "start" }, nativeRunOrdinals: [], turns: [] },
+      { action: "roll_back", boundary: { kind: "start" }, nativeRunOrdinals: [] },
     ]);
     expect(step(providerThread("a", [[6, 8]], { forkedFrom: nativeRef("s") })).providerThreads).toMatchObject(
       [{ boundary: { kind: "before_turn", turn: nativeRef("turn-6"), laterTerminalTurns: 3 } }],
@@ -330,7 +329,7 @@ describe("provider threads", () => {
     ]);
   });
 
-  test.for<[string, ProviderThreadRecord, Partial<RollbackFacts>, string]>([
+  test.for<[string, NamedThread, Partial<RollbackFacts>, string]>([
     ["S0-56 it cannot", near, { capabilities: unable }, "ROLLBACK_NATIVE_UNSUPPORTED"],
     ["nobody can be asked", near, { capabilities: null }, "ROLLBACK_NATIVE_UNSUPPORTED"],
     ["no turn has a name", { ...near, turns: [] }, {}, "ROLLBACK_TURN_UNAVAILABLE"],
@@ -388,11 +387,11 @@ test("C4.5 C9.4 C9.5 law: through switches and rollbacks, who runs next is told 
   );
   fc.assert(
     fc.property(fc.array(move, { maxLength: 25 }), (moves) => {
-      let runs: { providerThreadId: ProviderThreadRecord["id"] }[] = [];
+      let runs: { providerThreadId: NamedThread["id"] }[] = [];
       let rolledBack = facts().reader.rolledBack;
-      let records: ProviderThreadRecord[] = [];
+      let records: NamedThread[] = [];
       let handoffs: HandoffRecord[] = [];
-      let active: ProviderThreadRecord["id"] | null = null;
+      let active: NamedThread["id"] | null = null;
       /** What is really in each provider's conversation: runs by turn, those it was told of included. */
       const minds = new Map<string, { turn: number; runs: number[] }[]>();
       for (const what of moves) {
@@ -463,7 +462,7 @@ test("C4.5 C9.4 C9.5 law: through switches and rollbacks, who runs next is told 
         handoffs = handoffs.map((one) =>
           plan.handoffs.includes(one.id) ? { ...one, status: "superseded" } : one,
         );
-        records = records.map((record): ProviderThreadRecord => {
+        records = records.map((record): NamedThread => {
           const step = plan.providerThreads.find(({ id }) => id === record.id)!;
           if (step.action === "untouched") return record;
           if (step.action === "divergent") return { ...record, continuity: "divergent" };
@@ -472,7 +471,8 @@ test("C4.5 C9.4 C9.5 law: through switches and rollbacks, who runs next is told 
             record.id,
             minds.get(record.id)!.filter(({ turn }) => turn <= last),
           );
-          const { nativeRunOrdinals, turns, handoffIds } = step;
+          const { nativeRunOrdinals, handoffIds } = step;
+          const turns = record.turns.filter(({ ordinal }) => holdsOrdinal(nativeRunOrdinals, ordinal));
           return { ...record, nativeRunOrdinals, turns, handoffIds };
         });
         active = plan.activeProviderThreadId;
