@@ -48,7 +48,11 @@ export const COMMAND_ARGUMENTS = {
   rename: z.strictObject({ thread, title: z.string().nullable() }),
   archive: z.strictObject({ thread }),
   pin: z.strictObject({ thread, section: z.enum(PIN_SECTIONS), text: z.string() }),
-  merge_back: z.strictObject({ fork: thread, run: runId.optional() }),
+  /** `into`: the root of the tree unless given. */
+  merge_back: z.strictObject({ fork: thread, into: thread.optional(), run: runId.optional() }),
+  undo_rollback: z.strictObject({ thread }),
+  edit_handoff: z.strictObject({ handoff: z.string(), text: z.string() }),
+  inject: z.strictObject({ transfer: z.string() }),
 } as const;
 
 export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;

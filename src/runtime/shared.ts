@@ -20,7 +20,7 @@ import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import { AgentThreads } from "../threads/between-trees.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
-import { THREAD_VERBS } from "../threads/verbs.ts";
+import { THREAD_VERBS } from "../threads/inbox-verbs.ts";
 import { createToolHost } from "../tools/host.ts";
 import { configResolver, type ConfigSources, providerFacts } from "./configs.ts";
 import type { RuntimeOptions } from "./options.ts";

@@ -12,7 +12,7 @@ import { sha256 } from "../platform/digest.ts";
 import type { Ids } from "../platform/ids.ts";
 import { createRedactor } from "../platform/redact.ts";
 import type { StoreView } from "../store/port.ts";
-import { THREAD_VERBS } from "../threads/verbs.ts";
+import { THREAD_VERBS } from "../threads/inbox-verbs.ts";
 
 export function withoutOwner(
   view: StoreView,

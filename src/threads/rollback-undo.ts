@@ -100,7 +100,8 @@ function teachAgain(tx: Transaction, agent: ThreadAgent, runs: readonly RunRecor
 function ourConversation(tx: Transaction, id: ProviderThreadId | null) {
   const record = id === null ? undefined : tx.store.providerThread(id);
   if (record === undefined || record.continuity === "divergent") return null;
-  return tx.context.loop(record.provider) === "ours" ? record : null;
+  // A conversation of the provider's own has a name there. Its adapter may not be here to be asked.
+  return record.nativeThreadRef === null ? record : null;
 }
 
 /** A fork that was to be given its context once more has it again. */

@@ -14,9 +14,8 @@ import { check } from "../platform/check.ts";
 import { requireText } from "../platform/text.ts";
 import { userInput, type UserInput } from "../control/messages.ts";
 import { contextOf } from "../control/thread-context.ts";
-import type { Look, Transaction, Verbs } from "../control/transaction.ts";
+import type { Look, Transaction } from "../control/transaction.ts";
 import { requireTitle } from "./fork.ts";
-import { mergeBack } from "./merge-back.ts";
 import { requireThread } from "./thread-view.ts";
 
 export type ThreadAgent = AgentRecord & { readonly thread: ThreadFacts };
@@ -130,33 +129,3 @@ function put(
   tx.emit(event, next, { runId: next.currentRun }, data);
   return { ...next, thread };
 }
-
-/** The same by name, as another process leaves them in a tree's inbox. */
-export const THREAD_VERBS: Verbs = {
-  continue(tx, given) {
-    const { thread, onBusy = "reject", ...input } = check("continue", COMMAND_ARGUMENTS.continue, given);
-    const work = continueThread(tx, thread, { kind: "user", name: "cli" }, { onBusy, ...input });
-    return { work_id: work.id };
-  },
-  select(tx, given) {
-    const { thread, ...selection } = check("select", COMMAND_ARGUMENTS.select, given);
-    const { model = null, effort = null, cleanContext = false, provider } = selection;
-    return { revision: select(tx, thread, { provider, model, effort, cleanContext }).revision };
-  },
-  rename(tx, given) {
-    const { thread, title } = check("rename", COMMAND_ARGUMENTS.rename, given);
-    return { revision: rename(tx, thread, title).revision };
-  },
-  archive(tx, given) {
-    return { revision: archive(tx, check("archive", COMMAND_ARGUMENTS.archive, given).thread).revision };
-  },
-  pin(tx, given) {
-    const { thread, section, text } = check("pin", COMMAND_ARGUMENTS.pin, given);
-    return { pin_id: pin(tx, thread, section, text).pinId };
-  },
-  merge_back(tx, given) {
-    const { fork, run = null } = check("merge_back", COMMAND_ARGUMENTS.merge_back, given);
-    const transfer = mergeBack(tx, { fork, target: tx.treeId, run, createdBy: "user" });
-    return { transfer_id: transfer.id };
-  },
-};

@@ -1,12 +1,13 @@
 /** `coppice handoff`: the text that a provider is told or was told, and another one in its place before it is. */
 import type { Command } from "commander";
 import type { HandoffRecord } from "../../protocol/transfer.ts";
+import type { CommandReceipt } from "../../runtime/command-tree.ts";
 import { runsNamed } from "../screen/coverage-lines.ts";
 import { figure } from "../screen/words.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { messageOf } from "./commanding.ts";
 import type { StoreOptions } from "./options.ts";
-import { type At, changeThreads, lookAtThreads, tellChange, threadCommand } from "./threading.ts";
+import { actOn, changeThreads, lookAtThreads, tellChange, threadCommand } from "./threading.ts";
 
 const HANDOFF_ARGUMENT = "id of the handoff, hnd_…; `transfers` has them";
 
@@ -33,31 +34,35 @@ export function addHandoff(program: Command, terminal: Terminal): void {
     .argument("[text]", "the text, after `--`; `-` or nothing reads standard input")
     .action(async (id: string, given: string | undefined, options: StoreOptions) => {
       const text = await messageOf(given);
-      await replace(terminal, id, options, (threads) => threads.editHandoff(id, text));
+      await changeThreads(options, async (at) => {
+        const found = await at.threads.handoff(id);
+        const { appliedBy, answer } = await actOn(terminal, at, found, "edit_handoff", { handoff: id, text });
+        const made = await at.threads.handoff(answer["handoff_id"] as string);
+        tellReplaced(terminal, options, appliedBy, id, made);
+      });
     });
 
   threadCommand(handoff, "regenerate", { json: "one object", example: "handoff regenerate hnd_…" })
     .description("write it anew from what the thread is now; only as long as it was not delivered")
     .argument("<handoff>", HANDOFF_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
-      replace(terminal, id, options, (threads) => threads.regenerateHandoff(id)),
+      changeThreads(options, async ({ threads }) =>
+        tellReplaced(terminal, options, null, id, await threads.regenerateHandoff(id)),
+      ),
     );
 }
 
-/** @throws RejectedError `TRANSFER_STATE_INVALID` for one that is delivered or replaced. */
-async function replace(
+function tellReplaced(
   terminal: Terminal,
-  id: string,
   options: StoreOptions,
-  by: (threads: At["threads"]) => Promise<HandoffRecord>,
-): Promise<void> {
-  await changeThreads(options, async ({ threads }) => {
-    const made = await by(threads);
-    tellChange(terminal, options, null, made, [
-      `${made.id} takes the place of ${id}, which keeps its text for the record. It tells of ${told(made)}.`,
-      `Read it: npx coppice handoff show ${made.id}`,
-    ]);
-  });
+  applied: CommandReceipt["appliedBy"] | null,
+  id: string,
+  made: HandoffRecord,
+): void {
+  tellChange(terminal, options, applied, made, [
+    `${made.id} takes the place of ${id}, which keeps its text for the record. It tells of ${told(made)}.`,
+    `Read it: npx coppice handoff show ${made.id}`,
+  ]);
 }
 
 function told({ coveredRuns }: HandoffRecord): string {

@@ -64,10 +64,9 @@ export function addThreadFork(thread: Command, terminal: Terminal): void {
         const found = await at.threads.get(id);
         const into = await at.threads.get(options.into ?? found.lineage.parentThreadId ?? id);
         const run = options.run === undefined ? {} : { run: await runAt(at, found, options.run) };
-        // The verb is for the root of a tree; no other thread has forks.
-        if (into.id !== into.treeId) throw noFork(found, into);
         const { appliedBy, answer } = await actOn(terminal, at, into, "merge_back", {
           fork: found.id,
+          into: into.id,
           ...run,
         });
         const transfer = await at.threads.transfers(into.id, { limit: 10_000 });

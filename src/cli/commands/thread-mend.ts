@@ -8,7 +8,7 @@ import { coverageLines, runsNamed } from "../screen/coverage-lines.ts";
 import { stateOf } from "../screen/thread-lines.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { type StoreOptions, wholeNumber } from "./options.ts";
-import { changeThreads, tellChange, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+import { actOn, changeThreads, ownerOf, tellChange, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
 
 interface RollbackOptions extends StoreOptions {
   readonly to?: number;
@@ -63,10 +63,14 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
 
 async function rollback(terminal: Terminal, id: string, options: RollbackOptions): Promise<void> {
   const to = placeOf(options);
-  await changeThreads(options, async ({ threads }) => {
+  await changeThreads(options, async (at) => {
+    const { threads } = at;
     if (to === null) {
-      const restored = await threads.undoRollback(id);
-      tellChange(terminal, options, null, restored, [
+      const found = await threads.get(id);
+      const owned = (await ownerOf(at, found)) !== null;
+      if (owned) await actOn(terminal, at, found, "undo_rollback", { thread: found.id });
+      const restored = owned ? await threads.get(id) : await threads.undoRollback(id);
+      tellChange(terminal, options, owned ? "owner" : null, restored, [
         "The rollback is undone. Its works stay ended, and what a provider does not know it is told.",
         ...coverageLines(terminal, restored.coverage),
       ]);

@@ -1,0 +1,124 @@
+/** What is done to threads by a process that does not own their tree: through the owner's inbox, or here where there is none (C3, REC-2). */
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { TreeId } from "../../src/protocol/ids.ts";
+import { fail, gate, repeat, say, spawn, together } from "../../src/providers/scripted/script.ts";
+import { scripted } from "../../src/providers/scripted/provider.ts";
+import { commandTree } from "../../src/runtime/command-tree.ts";
+import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
+import { Look } from "../support/look.ts";
+
+const echo = repeat(say(({ inputs }) => `took ${inputs.at(-1)}`));
+
+describe.each(STORES)("threads of another process's tree on %s", (store) => {
+  const open = async (more: HarnessOptions = {}): Promise<Harness> => {
+    const h = await harness({ store, scripts: { "*": [echo] }, ...more });
+    onTestFinished(() => h[Symbol.asyncDispose]());
+    return h;
+  };
+  const command = async (
+    h: Harness,
+    verb: Parameters<typeof commandTree>[2],
+    args: object,
+    tree: TreeId = h.tree.id,
+  ) => {
+    const asked = commandTree(h.store, tree, verb, args as never, {
+      clock: h.clock,
+      provenDead: () => false,
+    });
+    let over = false;
+    const watched = asked.finally(() => (over = true));
+    watched.catch(() => undefined);
+    for (let step = 0; !over && step < 200; step += 1) await h.clock.advance(25);
+    return watched;
+  };
+
+  test.for(["owner", "here"] as const)("C9.10 REC-2 a rollback is undone, by %s", async (by) => {
+    const h = await open();
+    const { id } = h.tree;
+    for (const text of ["one", "two"]) await h.ask(text);
+    await h.runtime.threads.rollBack(id, { to: { kind: "ordinal", ordinal: 1 } });
+    if (by === "here") await h.tree.close();
+    expect(await command(h, "undo_rollback", { thread: id })).toMatchObject({ appliedBy: by });
+    const [, second] = await h.store.read((view) => view.runsOf(id, { limit: 5 }).rows);
+    expect(second).toMatchObject({ status: "completed", rolledBack: null });
+    await expect(command(h, "undo_rollback", { thread: id })).rejects.toMatchObject({
+      code: "ROLLBACK_TARGET_INVALID",
+    });
+    if (by === "here") h.tree = await h.runtime.openTree({ id });
+    await h.ask("three");
+    expect(JSON.stringify(h.provider.requests("/root").at(-1)!.messages)).toContain("two");
+  });
+
+  test.for(["owner", "here"] as const)(
+    "C7.1 REC-2 a fork of a subagent's thread is merged back into it, by %s",
+    async (by) => {
+      const h = await open();
+      const { agent: worker } = await h.tree.root.spawn("worker", "count");
+      await h.tree.idle();
+      const { thread: fork } = await h.runtime.threads.fork(worker.threadId);
+      await (await h.runtime.threads.continue(fork.id, "look closer")).outcome();
+      if (by === "here") await h.tree.close();
+      const done = await command(h, "merge_back", { fork: fork.id, into: worker.threadId });
+      expect(done).toMatchObject({ appliedBy: by });
+      if (by === "here") h.tree = await h.runtime.openTree({ id: h.tree.id });
+      const again = await h.tree.agent("worker");
+      await (await again.send("and now?")).outcome();
+      expect(JSON.stringify(h.provider.requests("/root/worker").at(-1)!.messages)).toContain(
+        "took look closer",
+      );
+      // The root is no fork's origin here, and stays the default.
+      await expect(command(h, "merge_back", { fork: fork.id })).rejects.toMatchObject({
+        code: "MERGE_BACK_NOT_A_FORK",
+      });
+    },
+  );
+
+  test("C3.11 REC-2 a handoff that was not delivered is edited", async () => {
+    const b = scripted({ "*": [repeat(fail({ code: "PROVIDER_REFUSED", accepted: false }))] });
+    const h = await open({ others: { b } });
+    await h.ask("one");
+    await (await h.tree.root.send("two", { provider: "b" })).outcome();
+    const { rows } = await h.runtime.threads.handoffs(h.tree.id);
+    const { answer } = await command(h, "edit_handoff", {
+      handoff: rows.at(-1)!.id,
+      text: "we use port 8080",
+    });
+    expect(await h.runtime.threads.handoff(answer["handoff_id"] as string)).toMatchObject({
+      summaryText: "we use port 8080",
+      status: "ready",
+    });
+    await expect(
+      command(h, "edit_handoff", { handoff: rows.at(-1)!.id, text: "again" }),
+    ).rejects.toMatchObject({
+      code: "TRANSFER_STATE_INVALID",
+    });
+    await expect(command(h, "edit_handoff", { handoff: "hnd_nothing", text: "x" })).rejects.toMatchObject({
+      code: "TRANSFER_SOURCE_UNRESOLVABLE",
+    });
+  });
+
+  test("C8.9 C9.2 REC-2 a result that was kept back is brought in", async () => {
+    const h = await open({
+      scripts: {
+        "/root": [say("one"), spawn("late", "dig", { fork_turns: "none" }), say("asked"), echo],
+        "/root/late": [together(gate("dig"), say("found it"))],
+      },
+    });
+    const look = new Look(h);
+    await h.ask("q1;");
+    await h.tree.root.send("q2;");
+    await look.until("the root waits", async () => (await look.status("/root")) === "awaiting_children");
+    await h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 1 } });
+    h.provider.gates.open("dig");
+    await look.until("the child is done", async () => (await look.work("/root/late")).state === "ended");
+    const [kept] = await look.transfers("subagent_result");
+    expect(kept!.staleBase).toBe(true);
+    const transfer = kept!.id;
+    expect(await command(h, "inject", { transfer })).toMatchObject({ answer: { transfer_id: transfer } });
+    await h.ask("q3;");
+    expect(JSON.stringify(h.provider.requests("/root").at(-1)!.messages)).toContain("found it");
+    await expect(command(h, "inject", { transfer })).rejects.toMatchObject({
+      code: "TRANSFER_STATE_INVALID",
+    });
+  });
+});
