@@ -75,7 +75,7 @@ export function planFork(
     tree: view.tree(source.treeId)!,
     fork,
     title: request.title ?? forkTitle(thread.thread.title, liveTitles(view, thread.thread)),
-    context: contextAt(view, thread, fork.point),
+    context: contextAt(view, thread, fork),
     availability,
   };
 }
@@ -149,13 +149,16 @@ function* liveTitles(view: StoreView, { lineage }: ThreadFacts): Generator<strin
   }
 }
 
-/** The snapshot that the last run inside was projected into; the source's own origin where it has none yet. */
+/**
+ * The snapshot that the last run wholly inside was projected into: what was pinned in the rest of a run that is cut is no part
+ * of the point (C5.5). The source's own origin where it has none yet.
+ */
 function contextAt(
   view: StoreView,
   source: AgentRecord & { readonly thread: ThreadFacts },
-  point: ContextSourcePoint,
+  { point, wholeRun }: ForkPoint,
 ): ForkOrigin["context"] {
-  for (let ordinal = point.ordinal; ordinal > 0; ordinal -= 1) {
+  for (let ordinal = wholeRun ? point.ordinal : point.ordinal - 1; ordinal > 0; ordinal -= 1) {
     const revision = view.runAt(source.threadId, ordinal)?.nextContextRevision ?? null;
     const snapshot = revision === null ? undefined : view.snapshot(source.threadId, revision);
     if (snapshot !== undefined)

@@ -11,7 +11,7 @@ import {
 } from "../../src/providers/scripted/native/provider.ts";
 import { createNativeConversations } from "../../src/providers/scripted/native/conversations.ts";
 import { nativeChild } from "../../src/providers/scripted/native/words.ts";
-import { ask, gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
+import { ask, call, gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import { RejectedError } from "../../src/protocol/errors.ts";
 import type { ForkOptions } from "../../src/runtime/threads.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -142,6 +142,41 @@ describe.each(STORES)("a fork on %s", (store) => {
     // The cut is the end of the run before: the provider can fork there.
     expect(native.wire().at(-1)).toMatchObject({ method: "thread/fork" });
     expect(await h.runtime.threads.draft(made.id)).toBeNull();
+  });
+
+  test("C5.5 a cut inside a run inherits the context from before it, and one at its end what it has pinned", async () => {
+    const asks = gate("asks");
+    const h = await harness({
+      store,
+      scripts: { "/root": [say("one"), asks, call("list_agents"), say("two"), repeat(say("more"))] },
+    });
+    onTestFinished(() => h[Symbol.asyncDispose]());
+    const { threads } = h.runtime;
+    await threads.pin(h.tree.id, "decisions", "pinned first");
+    await h.ask("q1");
+    const work = await h.tree.root.send("q2");
+    await h.provider.gates.arrived("asks");
+    await threads.pin(h.tree.id, "decisions", "pinned in the run");
+    h.provider.gates.open("asks");
+    await work.outcome();
+    const items = await h.tree.root.transcript();
+    const seq = (kind: string, text: string) =>
+      1 + items.findIndex((item) => item.kind === kind && JSON.stringify(item).includes(text));
+    const pinsAt = async (at: Parameters<typeof threads.fork>[1]) => {
+      const { thread } = await threads.fork(h.tree.id, at);
+      const { context } = thread.forkedFrom!;
+      const snapshot = await h.store.read((view) => view.snapshot(context!.threadId, context!.revision)!);
+      return snapshot.decisions.map(({ text }) => text);
+    };
+    expect(await pinsAt({ at: { kind: "message", seq: seq("user", "q2") } })).toEqual(["pinned first"]);
+    expect(await pinsAt({ at: { kind: "message", seq: seq("assistant", "list_agents") } })).toEqual([
+      "pinned first",
+    ]);
+    expect(await pinsAt({ at: { kind: "message", seq: seq("assistant", "two") } })).toEqual([
+      "pinned first",
+      "pinned in the run",
+    ]);
+    expect(await pinsAt({})).toHaveLength(2);
   });
 
   test("S2-38 C5.10 on the first message inherits nothing, keeps draft, title and workspace", async () => {

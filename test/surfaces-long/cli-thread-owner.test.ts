@@ -68,7 +68,9 @@ describe("a thread that another process runs", () => {
       exit: 2,
     });
     // Refused by the owner, not for want of being it.
-    expect(await fault("thread", "rollback", thread, "--undo")).toMatchObject({ code: "ROLLBACK_ACTIVE_RUN" });
+    expect(await fault("thread", "rollback", thread, "--undo")).toMatchObject({
+      code: "ROLLBACK_ACTIVE_RUN",
+    });
     expect(await fault("handoff", "edit", "hnd_nothing", "text")).toMatchObject({
       code: "TRANSFER_SOURCE_UNRESOLVABLE",
     });
