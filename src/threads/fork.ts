@@ -12,7 +12,7 @@ import type { EventId, ThreadId, TransferId } from "../protocol/ids.ts";
 import { type LineageLimits, TITLE_CHARACTERS } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ForkDraft, ForkOrigin, ForkPolicy, ThreadFacts } from "../protocol/thread.ts";
-import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
+import type { TransferRecord } from "../protocol/transfer.ts";
 import { conversationAt, sourceOf } from "../control/start-facts.ts";
 import { newAgent } from "../control/new-agent.ts";
 import { newTreeRecord } from "../control/new-tree-record.ts";

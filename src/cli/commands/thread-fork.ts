@@ -143,14 +143,6 @@ async function runAt({ store }: At, thread: ThreadDocument, ordinal: number): Pr
   );
 }
 
-function noFork(fork: ThreadDocument, into: ThreadDocument): CommandError {
-  return new CommandError(
-    EXIT.badUse,
-    "MERGE_BACK_NOT_A_FORK",
-    `${fork.id} is no fork of ${into.id}; merge a fork into the thread it was forked from.`,
-  );
-}
-
 /** Asked before any work starts, where there is somebody to ask (C5.12). */
 async function chosen(
   terminal: Terminal,
