@@ -31,22 +31,32 @@ export async function admitToProvider(
     maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
     priceOf(tree.shared.prices, provider, model),
   );
-  const seen = tree.shared.releases.count;
-  const { admission, reservation } = await reserve(tree, session, estimate);
-  if (signal.aborted) reservation?.[Symbol.dispose]();
-  signal.throwIfAborted();
-  if (reservation !== null) return { kind: "go", reservation, tools, maxOutputTokens };
-  if (admission.kind === "exhausted") {
-    const { id } = session.run!;
-    await tree.transact((tx) => {
-      // Another may have ended all of the scope, this run too; what has begun there since is not to end for it.
-      currentRun(tx, id);
-      exhaust(tx, admission.scope, tree.partialText);
-    });
-  } else {
-    await hold(tree, session, seen);
+  for (;;) {
+    const seen = tree.shared.releases.count;
+    const { admission, reservation } = await reserve(tree, session, estimate);
+    if (signal.aborted) reservation?.[Symbol.dispose]();
+    signal.throwIfAborted();
+    if (reservation !== null) return { kind: "go", reservation, tools, maxOutputTokens };
+    if (admission.kind !== "exhausted") {
+      await hold(tree, session, seen);
+      return { kind: "ended" };
+    }
+    if (await endScope(tree, session, estimate)) return { kind: "ended" };
+    signal.throwIfAborted();
   }
-  return { kind: "ended" };
+}
+
+/** Looks once more in the commit: a clock may have come to rest, and a budget may have been raised. False when it fits by now. */
+function endScope(tree: Tree, session: Session, estimate: RequestEstimate): Promise<boolean> {
+  const { id, threadId } = session.run!;
+  return tree.transact((tx) => {
+    // Another may have ended all of the scope, this run too; what has begun there since is not to end for it.
+    currentRun(tx, id);
+    const { reservationsOf } = tree.shared;
+    const now = admitRequest(tx.store, tx.tree(), tx.agent(threadId), reservationsOf, estimate);
+    if (now.kind === "exhausted") exhaust(tx, now.scope, tree.partialText);
+    return now.kind === "exhausted";
+  });
 }
 
 /** Looks and reserves in one synchronous block, so that two requests cannot both take the last of a budget. */

@@ -51,12 +51,14 @@ const GO_ON: Way = {
 
 /** An admitted agent begins a new run for its trigger-turn mail. */
 export function begin(tree: Tree, candidate: Candidate, grant: Grant): void {
-  void start(tree, candidate, grant, BEGIN);
+  tree.track(start(tree, candidate, grant, BEGIN));
 }
 
 /** An admitted agent goes on after its waits. */
 export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
-  void start(tree, candidate, grant, GO_ON).then((found) => (found ? undefined : wakeAgain(tree, candidate)));
+  tree.track(
+    start(tree, candidate, grant, GO_ON).then((found) => (found ? undefined : wakeAgain(tree, candidate))),
+  );
 }
 
 /** Its run was over when its turn came; mail that waits for the next one may have stood behind it in the queue. */
@@ -169,7 +171,9 @@ function startDrive(tree: Tree, session: Session): void {
   session.abort = abort;
   session.generation += 1;
   const generation = session.generation;
-  session.drive = drive(tree, session, abort.signal, generation).finally(() => {
+  const driven = drive(tree, session, abort.signal, generation);
+  tree.track(driven);
+  session.drive = driven.finally(() => {
     if (session.generation !== generation) return;
     session.drive = null;
     // An idle session keeps no signal: it weighs as much as the rest of it.
@@ -230,7 +234,7 @@ export function stop(tree: Tree, threadId: ThreadId, runId: RunId, why: string):
   session.drive = Promise.race([drive, cut.promise]).finally(() => {
     timer.cancel();
     // It has not ended its turn: its session is closed under it, and the next run gets another.
-    if (native !== null && native.turn !== null) void closeSession(tree, session);
+    if (native !== null && native.turn !== null) tree.track(closeSession(tree, session));
     session.drive = null;
     if (session.lifecycle.state === "interrupting") session.lifecycle.send("DRAINED");
     tree.reactions.drained(tree);

@@ -34,7 +34,7 @@ export function drop(tree: Tree, threadId: ThreadId, why: string): void {
   forget(tree, threadId);
   tree.residency.release(threadId);
   session.abort?.abort(new InterruptedError("RUN_INTERRUPTED", why));
-  void closeSession(tree, session);
+  tree.track(closeSession(tree, session));
 }
 
 /** Resolves when the store has decided, or the tree is another's. */

@@ -98,7 +98,7 @@ export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
     return session;
   } catch (error) {
     lifecycle.send("LOAD_FAILED");
-    provider?.close().catch(() => undefined);
+    if (provider !== null) tree.track(provider.close());
     throw error;
   } finally {
     tree.loading.delete(threadId);

@@ -44,9 +44,9 @@ export function isConversationFull(
   agent: AgentRecord,
   before: RunsBefore & { readonly threadId: ThreadId },
   known: ProviderThreadRecord,
-  items: readonly TranscriptItem[],
+  { items, window }: { readonly items: readonly TranscriptItem[]; readonly window: number },
 ): boolean {
-  const room = roomOf(look.context.contextWindow(agent), look.context.lineage);
+  const room = roomOf(window, look.context.lineage);
   if (room < LINEAGE_BOUNDS.handoffTokens[0]) return false;
   const told = conversationOf(items, foreignRuns(look.store, before, known));
   return estimateTokens(buildMessages(agent, told), []) > room;

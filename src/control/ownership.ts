@@ -71,11 +71,12 @@ export class Ownership {
     this.#look(held);
   }
 
-  remove(treeId: TreeId): void {
-    const held = this.#held.get(treeId);
-    if (held === undefined) return;
+  /** Another owner of the same id, opened since this one was lost, is left alone. */
+  remove(tree: Tree): void {
+    const held = this.#held.get(tree.treeId);
+    if (held?.tree !== tree) return;
     held.hint[Symbol.dispose]();
-    this.#held.delete(treeId);
+    this.#held.delete(tree.treeId);
     if (this.#held.size > 0) return;
     this.#renewTimer?.cancel();
     this.#pollTimer?.cancel();
@@ -108,7 +109,7 @@ export class Ownership {
     const now = this.#clock.monotonic();
     for (const held of this.#held.values()) {
       if (now - held.renewedAt < this.#limits.leaseGiveUpMs) continue;
-      this.remove(held.tree.treeId);
+      this.remove(held.tree);
       held.tree.lose(`no renewal of its lease for ${Math.round(now - held.renewedAt)} ms`);
     }
   }
@@ -123,9 +124,10 @@ export class Ownership {
       const kept = await this.#store.heartbeat(leases, this.#limits.leaseMs);
       const byTree = new Map(kept.map((lease) => [lease.treeId, lease]));
       for (const held of trees) {
+        if (this.#held.get(held.tree.treeId) !== held) continue;
         const lease = byTree.get(held.tree.treeId);
         if (lease === undefined) {
-          this.remove(held.tree.treeId);
+          this.remove(held.tree);
           held.tree.lose("its lease was taken over");
           continue;
         }

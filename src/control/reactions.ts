@@ -87,7 +87,7 @@ function closed(tree: Tree, threadId: ThreadId): void {
   forget(tree, threadId);
   grant?.[Symbol.dispose]();
   tree.residency.release(threadId);
-  void closeInTime(tree, session).then(() => endWorktreeOf(tree, threadId));
+  tree.track(closeInTime(tree, session).then(() => endWorktreeOf(tree, threadId)));
 }
 
 /** One timer a tree, for the earliest deadline of its open waits. */

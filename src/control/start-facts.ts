@@ -31,6 +31,8 @@ export interface Destination extends Pick<
   StartTarget,
   "provider" | "instanceId" | "driver" | "model" | "capabilities"
 > {
+  /** The context window of the model that the run goes to, in tokens. */
+  readonly window: number;
   /** What the adapter says to a change between two models of one conversation. */
   readonly change: (from: string | null, to: string | null) => StartTarget["change"];
 }
@@ -47,7 +49,7 @@ export function startFacts(
   const { thread, threadId } = agent;
   const providerThreads = view.providerThreadsOf(threadId);
   const pending = view.pendingTransfersTo(threadId);
-  const { change, ...target } = destination;
+  const { change, window, ...target } = destination;
   const base = {
     threadId,
     target: {
@@ -65,7 +67,10 @@ export function startFacts(
     base.target.change = change(candidate.model, destination.model);
     base.target.contextFull =
       look.context.loop(destination.provider) === "ours" &&
-      isConversationFull(look, agent, { ...thread, threadId, ordinal: run.ordinal }, candidate, items);
+      isConversationFull(look, agent, { ...thread, threadId, ordinal: run.ordinal }, candidate, {
+        items,
+        window,
+      });
   }
   const fork = pending.findLast(({ type }) => type === "fork");
   return {

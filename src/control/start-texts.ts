@@ -186,7 +186,7 @@ function room({ look, agent, run, to }: TextRequest): Omit<BudgetRequest, "limit
   const text = run.causes.map(({ mailId }) => look.store.mail(mailId)?.content.text ?? "").join("\n");
   return {
     providerMaxChars: to.capabilities.context.maxRecommendedChars,
-    window: look.context.contextWindow(agent),
+    window: to.window,
     occupied: 0,
     message: { text, images: 0, attachments: 0 },
   };

@@ -2,6 +2,7 @@
 import type { ProviderAdapter } from "../providers/port.ts";
 import { CoppiceError, describeError, InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
+import { ASSUMED_CONTEXT_WINDOW } from "../protocol/limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -61,8 +62,14 @@ export function destinationOf(
     driver: adapter.driver,
     model,
     capabilities,
+    window: windowOf(adapter, model),
     change: (from, to) => changeOf(adapter, from, to),
   };
+}
+
+function windowOf(adapter: ProviderAdapter, model: string | null): number {
+  const name = model ?? adapter.defaultModel;
+  return (name === null ? null : adapter.models()?.[name]?.contextWindow) ?? ASSUMED_CONTEXT_WINDOW;
 }
 
 function native({ provider }: Session) {

@@ -110,8 +110,6 @@ export class Tree implements PlanContext {
   doubt: Timer | null = null;
   /** Set while the last host of a host-driven root is gone and the next has time to come. */
   hostGrace: Timer | null = null;
-  /** Resolves when what was under way at the end of this tree is over: drives, and the sessions of providers. */
-  over: Promise<unknown> = Promise.resolve();
   state: "owned" | "closing" | "lost" = "owned";
   reactions!: Reactions;
   readonly #onLost: (why: string) => void;
@@ -310,6 +308,19 @@ export class Tree implements PlanContext {
     this.#onLost(why);
   }
 
+  /** Starts, drives, and ends of providers' sessions: the lease is not given back before they are over. */
+  readonly #underWay = new Set<Promise<unknown>>();
+
+  track(what: Promise<unknown>): void {
+    const mine = what.then(IGNORE, IGNORE).finally(() => this.#underWay.delete(mine));
+    this.#underWay.add(mine);
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async over(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
   /** Drops all that is in memory; the store has the rest. */
   abandon(reason: Error): void {
     this.deadline?.timer.cancel();
@@ -319,17 +330,14 @@ export class Tree implements PlanContext {
     this.hostGrace?.cancel();
     this.lane.cancelAll();
     for (const end of this.groups) end();
-    const ending = [this.over];
     for (const [threadId, session] of this.sessions) {
       session.generation += 1;
       session.abort?.abort(reason);
       session.end();
       this.runs.get(threadId)?.grant?.[Symbol.dispose]();
       this.residency.release(threadId);
-      ending.push(closeSession(this, session));
-      if (session.drive !== null) ending.push(session.drive);
+      this.track(closeSession(this, session));
     }
-    this.over = Promise.allSettled(ending);
     this.sessions.clear();
     this.runs.clear();
     this.watchers.fail(reason);
@@ -362,3 +370,5 @@ export class Tree implements PlanContext {
     this.watchers.changed(new Set<string>([...effects.worksEnded, ...effects.mail]));
   }
 }
+
+const IGNORE = (): void => undefined;

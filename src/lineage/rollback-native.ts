@@ -11,6 +11,7 @@
 import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, ProviderThreadId, RunId } from "../protocol/ids.ts";
 import { countOrdinals, holdsOrdinal, type OrdinalRange, overlap, without } from "../protocol/ordinals.ts";
+import type { NativeTurn } from "../protocol/native-events.ts";
 import type { Boundary } from "../protocol/provider-capabilities.ts";
 import { covered, lastOrdinal } from "./coverage.ts";
 import type { NamedThread } from "./native-turns.ts";
@@ -23,6 +24,8 @@ export type ProviderThreadStep = { readonly id: ProviderThreadId } & (
       readonly action: "roll_back";
       /** For its provider; null where none has to be asked. */
       readonly boundary: Boundary | null;
+      /** Its turns from the last one that stays on. */
+      readonly turns: readonly NativeTurn[];
       /** What it knows afterwards. */
       readonly nativeRunOrdinals: readonly OrdinalRange[];
       readonly handoffIds: readonly HandoffId[];
@@ -72,6 +75,7 @@ export function stepOf(
     id,
     action: "roll_back",
     boundary,
+    turns: ours ? [] : record.turns,
     nativeRunOrdinals: without(nativeRunOrdinals, rolledBack),
     handoffIds: handoffIds.filter((handoffId) => !gone.has(handoffId)),
   };

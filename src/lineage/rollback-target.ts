@@ -35,7 +35,7 @@ export interface RollbackFacts {
   readonly capabilities: ThreadCapabilities | null;
   /** Whose loop that adapter has; a conversation of ours is the transcript, and nobody has to be asked. */
   readonly loop: "ours" | "theirs";
-  /** With the turns of the active one; of no other one is a turn named. */
+  /** With the turns of the active one, from the last one that stays on; of no other one is a turn named. */
   readonly providerThreads: readonly NamedThread[];
   /** Handoffs for this thread. */
   readonly handoffs: readonly HandoffRecord[];

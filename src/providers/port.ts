@@ -130,6 +130,7 @@ export interface NativeForkInput {
 export interface NativeRollbackInput {
   readonly thread: NativeRef;
   readonly boundary: Boundary;
+  /** From the last turn that stays on, oldest first. */
   readonly turns: readonly NativeTurn[];
 }
 

@@ -21,6 +21,8 @@ export interface ResidencyOptions {
   readonly unload: (threadId: ThreadId) => Promise<boolean>;
   /** Called each time a slot became free. */
   readonly onRoom: () => void;
+  /** Called with each slot that ends. */
+  readonly onReleased?: (threadId: ThreadId) => void;
 }
 
 type SlotState = "pending" | "resident" | "lent" | "unloading" | "released";
@@ -64,6 +66,7 @@ export class Residency {
   readonly #facts: ResidencyOptions["facts"];
   readonly #unload: ResidencyOptions["unload"];
   readonly #onRoom: () => void;
+  readonly #onReleased: ResidencyOptions["onReleased"];
   readonly #slots = new Map<ThreadId, Slot>();
   /** Residents, those in a wait that cannot be parked left out. */
   readonly #order = new Lru<Slot>();
@@ -78,6 +81,7 @@ export class Residency {
     this.#facts = options.facts;
     this.#unload = options.unload;
     this.#onRoom = options.onRoom;
+    this.#onReleased = options.onReleased;
   }
 
   /** Slots in use; above the limit only after `reclaim`. */
@@ -147,6 +151,7 @@ export class Residency {
     const slot = this.#slots.get(threadId);
     if (slot === undefined) return;
     this.#slots.delete(threadId);
+    this.#onReleased?.(threadId);
     this.#order.remove(slot);
     this.#failed.delete(slot);
     if (slot.state === "unloading") this.#unloading -= 1;

@@ -147,11 +147,11 @@ class OwnRuntime implements Runtime {
     canonicalJson(owner) !== canonicalJson(this.#identity) && (this.#options.provenDead ?? provenDead)(owner);
 
   async openTree(options: TreeOptions = {}): Promise<TreeHandle> {
-    if (this.#closing !== null)
-      throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
+    this.#requireOpen();
     checkTreeOptions(options);
     const treeId = (options.id as TreeId | undefined) ?? this.#shared.ids.mint("thread");
     for (let opening; (opening = this.#opening.get(treeId)) !== undefined;) await opening;
+    this.#requireOpen();
     const known = this.#trees.get(treeId);
     if (known !== undefined && known.tree.state === "owned") {
       const { wakeOnAgentMessages } = known.tree.profile;
@@ -163,6 +163,11 @@ class OwnRuntime implements Runtime {
     return opened;
   }
 
+  #requireOpen(): void {
+    if (this.#closing === null) return;
+    throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
+  }
+
   async #open(treeId: TreeId, options: TreeOptions): Promise<TreeHandle> {
     if (options.id !== undefined && (await this.store.read((view) => view.tree(treeId))) === undefined) {
       throw new RejectedError(
@@ -172,6 +177,8 @@ class OwnRuntime implements Runtime {
       );
     }
     await this.#ending.get(treeId)?.catch(() => undefined);
+    const lost = this.#trees.get(treeId)?.tree;
+    if (lost !== undefined) await inTime(lost, lost.over());
     await this.#visits.over(treeId);
     const claimedAt = this.#shared.clock.monotonic();
     const lease = await this.#claim(treeId);
@@ -181,8 +188,9 @@ class OwnRuntime implements Runtime {
       }
       return await this.#adopt(treeId, lease, claimedAt, options);
     } catch (error) {
+      const failed = this.#trees.get(treeId)?.tree;
+      if (failed !== undefined) this.#ownership.remove(failed);
       this.#trees.delete(treeId);
-      this.#ownership.remove(treeId);
       this.#lost.delete(treeId);
       await this.store.release(lease, { abandon: true }).catch(() => undefined);
       throw error;
@@ -258,6 +266,7 @@ class OwnRuntime implements Runtime {
       await sweepWorktrees(tree);
     } catch (error) {
       tree.lose("it could not be recovered");
+      await inTime(tree, tree.over());
       throw error;
     }
     tree.requireOwned();
@@ -266,8 +275,10 @@ class OwnRuntime implements Runtime {
   }
 
   /** Its lease may be there yet: the next claim of this runtime takes it over, and no other one can before its time. */
-  #treeLost({ treeId, lease }: Tree, why: string): void {
-    this.#ownership.remove(treeId);
+  #treeLost(tree: Tree, why: string): void {
+    const { treeId, lease } = tree;
+    this.#ownership.remove(tree);
+    this.#admission.close(treeId);
     this.#lost.set(treeId, lease.token);
     if (this.#opening.has(treeId) || this.#ending.has(treeId)) return;
     try {
@@ -308,11 +319,13 @@ class OwnRuntime implements Runtime {
     if (tree.state === "owned") tree.state = "closing";
     tree.abandon(new InterruptedError("RUNTIME_CLOSED", "the tree was given back; open it again."));
     this.#admission.close(treeId);
-    await inTime(tree, tree.over);
-    if (tree.state === "lost") return;
+    await inTime(tree, tree.over());
     await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
-    this.#ownership.remove(treeId);
-    await this.store.release(tree.lease, { abandon: true });
+    this.#ownership.remove(tree);
+    this.#lost.delete(treeId);
+    const released = this.store.release(tree.lease, { abandon: true });
+    // Lost, it may be another's by now.
+    await (tree.state === "lost" ? released.catch(() => undefined) : released);
   }
 
   close(): Promise<void> {

@@ -23,7 +23,6 @@ export function residencyOf(limit: number, { shared, trees, pump }: ResidencyPor
       found.set(threadId, tree);
       return tree;
     }
-    found.delete(threadId);
     return undefined;
   };
   const lookAgain = (): void => {
@@ -41,7 +40,6 @@ export function residencyOf(limit: number, { shared, trees, pump }: ResidencyPor
       if (tree === undefined) return true;
       try {
         const gone = await unload(tree, threadId);
-        if (gone) found.delete(threadId);
         // Who waited for this place meanwhile is asked again when the slot has its state back.
         if (!gone) shared().clock.defer(lookAgain);
         return gone;
@@ -53,6 +51,7 @@ export function residencyOf(limit: number, { shared, trees, pump }: ResidencyPor
       }
     },
     onRoom: lookAgain,
+    onReleased: (threadId) => found.delete(threadId),
   });
 }
 

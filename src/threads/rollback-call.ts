@@ -11,7 +11,6 @@ import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import { openNative } from "../control/native-journal.ts";
 import { must, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
-import { nativeTurns } from "../lineage/native-turns.ts";
 import { nativeCall } from "../providers/native-call.ts";
 import { named } from "../providers/native-names.ts";
 import type { NativeSession } from "../providers/port.ts";
@@ -63,7 +62,7 @@ export class NativeRollback {
   }
 
   async #call(record: ProviderThreadRecord): Promise<NativeThread> {
-    const { boundary } = this.#step;
+    const { boundary, turns } = this.#step;
     const loaded = this.#loaded();
     const session = loaded?.session ?? (await openNative(this.#tree, this.#agent, record.provider));
     try {
@@ -72,9 +71,6 @@ export class NativeRollback {
       if (loaded?.thread?.id !== record.id) await session.resumeThread(ref);
       const call = nativeCall(session, "rollbackThread");
       this.#calling = true;
-      const turns = await this.#tree.read((view) =>
-        nativeTurns(record, (ordinal) => view.runAt(record.appThreadId, ordinal)),
-      );
       return named(await call({ thread: ref, boundary, turns }));
     } finally {
       if (loaded === null) await this.#close(session);

@@ -8,18 +8,20 @@
  */
 import { describeError, RejectedError } from "../protocol/errors.ts";
 import type { CheckpointId, ThreadId } from "../protocol/ids.ts";
-import type { NativeThread } from "../protocol/native-events.ts";
-import type { OrdinalRange } from "../protocol/ordinals.ts";
+import type { NativeThread, NativeTurn } from "../protocol/native-events.ts";
+import { type OrdinalRange, without } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
 import { allOf } from "../control/family.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type { ProviderThreadStep } from "../lineage/rollback-native.ts";
+import { lastOrdinal } from "../lineage/coverage.ts";
 import { nativeTurns } from "../lineage/native-turns.ts";
 import { planRollback, type RollbackPlan } from "../lineage/rollback-plan.ts";
-import type { RollbackFacts, RollbackRequest } from "../lineage/rollback-target.ts";
+import { requireTarget, type RollbackFacts, type RollbackRequest } from "../lineage/rollback-target.ts";
 import { type Asked, NativeRollback } from "./rollback-call.ts";
 import { writeRollback } from "./rollback-write.ts";
 import { requireOpenThread, type ThreadAgent, threadOf } from "./verbs.ts";
@@ -193,24 +195,30 @@ function planFor(look: Look, threadId: ThreadId, request: RollbackRequest, able:
 function factsOf(look: Look, agent: ThreadAgent, request: RollbackRequest, able: Able): RollbackFacts {
   const { store } = look;
   const { threadId, thread } = agent;
-  return {
+  const facts = {
     ...able,
     reader: readerOf(store, agent),
     request,
     activeRun: agent.currentRun,
     provider: agent.config.provider,
     activeProviderThreadId: thread.activeProviderThreadId,
-    providerThreads: store.providerThreadsOf(threadId).map((record) => ({
-      ...record,
-      turns:
-        record.id === thread.activeProviderThreadId && able.loop === "theirs"
-          ? nativeTurns(record, (ordinal) => store.runAt(threadId, ordinal))
-          : [],
-    })),
     handoffs: [...allOf((page) => store.handoffsOf(threadId, page))],
     transfers: [...allOf((page) => store.transfersOf(threadId, page))].filter(
       ({ targetThreadId }) => targetThreadId === threadId,
     ),
     revision: thread.currentContext?.revision ?? 0,
+  };
+  const { target } = requireTarget(facts);
+  const turnsOf = (record: ProviderThreadRecord): readonly NativeTurn[] => {
+    const stays = without(record.nativeRunOrdinals, target < agent.runs ? [[target + 1, agent.runs]] : []);
+    return nativeTurns(record, (ordinal) => store.runAt(threadId, ordinal), lastOrdinal(stays));
+  };
+  const asked = (record: ProviderThreadRecord): boolean =>
+    able.loop === "theirs" && record.id === thread.activeProviderThreadId;
+  return {
+    ...facts,
+    providerThreads: store
+      .providerThreadsOf(threadId)
+      .map((record) => ({ ...record, turns: asked(record) ? turnsOf(record) : [] })),
   };
 }

@@ -157,6 +157,38 @@ describe.each(STORES)("limits of a tree on %s", (store) => {
     ]);
   });
 
+  test("BUD-1 BUD-2 a wall clock that came to rest before the commit in which it would end work ends none", async () => {
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root/old": [together(gate("old"), say("old done"))],
+        "/root/new": [together(gate("new"), list()), say("new done")],
+      },
+      tree: { limits: { treeWallClockMs: 10 * MINUTE } },
+    });
+    const old = await h.tree.root.spawn("old", "work");
+    await h.provider.gates.arrived("old");
+    await h.clock.advance(9 * MINUTE);
+    const fresh = await h.tree.root.spawn("new", "work");
+    await h.provider.gates.arrived("new");
+    await h.clock.advance(2 * MINUTE);
+    const read = h.faulty.read.bind(h.faulty);
+    let late = 0;
+    h.faulty.read = async (plan) => {
+      const seen = await read(plan);
+      const { admission } = (seen ?? {}) as { readonly admission?: { readonly kind: string } };
+      if (admission?.kind === "exhausted" && (late += 1) === 1) {
+        h.provider.gates.open("old");
+        await old.work.outcome();
+      }
+      return seen;
+    };
+    h.provider.gates.open("new");
+    expect(await fresh.work.outcome()).toMatchObject({ ending: "completed", text: "new done" });
+    expect([late, (await old.work.outcome()).ending]).toEqual([1, "completed"]);
+    expect(await look(h).events("budget.spent")).toEqual([]);
+  });
+
   test("BUD-1 a tree at rest uses nothing of its wall clock, nor does a request that nobody has begun", async () => {
     await using h = await open(store);
     const { id } = h.tree;

@@ -83,6 +83,19 @@ describe.each(STORES)("a long conversation on %s", (store) => {
     expect(await preview()).toMatchObject({ strategy: "full", into: "new", staleness: ["context_full"] });
   });
 
+  test("C10 C4.16 the window is that of the model which the run goes to", async () => {
+    const h = await open({
+      scripted: { models: { scripted: { ...MODEL, contextWindow: 200_000 }, small: MODEL } },
+    });
+    for (let at = 1; at <= 20; at += 1) await h.ask(`q${at};`);
+    expect(await switches(h)).toEqual([]);
+    const preview = await h.runtime.threads.preview(h.tree.id, { provider: "scripted", model: "small" });
+    expect(preview).toMatchObject({ strategy: "full", staleness: ["context_full"] });
+    await (await h.tree.root.send("smaller", { provider: "scripted", model: "small" })).outcome();
+    expect(sizes(h).at(-1)!).toBeLessThan(ROOM);
+    expect(await switches(h)).toMatchObject([{ staleness: ["context_full"], status: "consumed" }]);
+  });
+
   test("C10 a window too small for any text is gone on with", async () => {
     const h = await open({
       scripted: { models: { scripted: { ...MODEL, contextWindow: 10_000 } } },

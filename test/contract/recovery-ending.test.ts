@@ -232,17 +232,42 @@ describe.each(STORES)("an owner that ends on %s", (store) => {
     await runtime.close();
   });
 
-  test("RES-9 a provider's session that is open when its agent is gone is closed", async () => {
+  test.for(["the first", "another"] as const)(
+    "REC-2 INT-7 a provider that is still opening for %s run is waited for, and closed",
+    async (which) => {
+      const held = promised();
+      const { adapter, seen } = watched(scripted(ANSWERS), held.kept, "open");
+      await using h = await open({ others: { other: adapter } });
+      if (which === "another") await h.ask("one");
+      await h.tree.root.send("two", { provider: "other" });
+      await h.clock.settle();
+      const closing = h.runtime.close();
+      const lease = () => h.store.read((view) => view.lease(h.tree.id)!.live);
+      expect([await isOver(h, closing), await lease(), seen]).toEqual([
+        false,
+        true,
+        { opened: 1, closed: 0 },
+      ]);
+      held.keep();
+      expect([await isOver(h, closing), await lease(), seen]).toEqual([
+        true,
+        false,
+        { opened: 1, closed: 1 },
+      ]);
+    },
+  );
+
+  test("REC-2 INT-7 the provider's session of an agent that was closed is waited for as well", async () => {
     const held = promised();
-    const { adapter, seen } = watched(scripted(ANSWERS), held.kept, "open");
+    const { adapter, seen } = watched(scripted(ANSWERS), held.kept, "close");
     await using h = await open({ others: { other: adapter } });
-    await h.ask("one");
-    await h.tree.root.send("two", { provider: "other" });
-    await h.clock.settle();
-    await h.runtime.close();
+    const { agent, work } = await h.tree.root.spawn("worker", "go", { provider: "other" });
+    await work.outcome();
+    await agent.close();
+    const closing = h.runtime.close();
+    expect([await isOver(h, closing), seen.closed]).toEqual([false, 0]);
     held.keep();
-    await h.clock.settle();
-    expect(seen).toEqual({ opened: 1, closed: 1 });
+    expect([await isOver(h, closing), seen.closed]).toEqual([true, 1]);
   });
 
   test("C3.8 C3.9 REC-2 what is one commit on a thread keeps no tree: nobody owns it after, and nothing is polled", async () => {

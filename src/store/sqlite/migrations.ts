@@ -181,13 +181,16 @@ export const MIGRATIONS: readonly string[] = [
   // A run names the turns of its provider that carried it; the record of a conversation would grow with each.
   `
   UPDATE runs SET body = json_set(body, '$.nativeTurns', json('[]')) WHERE json_valid(body);
-  UPDATE runs SET body = json_set(body, '$.nativeTurns', (
-      SELECT json_group_array(json(turn.value -> '$.ref'))
-        FROM provider_threads, json_each(provider_threads.body, '$.turns') AS turn
-        WHERE provider_threads.id = runs.body ->> '$.providerThreadId'
-          AND turn.value ->> '$.ordinal' = runs.body ->> '$.ordinal'))
-    WHERE json_valid(body) AND body ->> '$.providerThreadId' IN (
-      SELECT id FROM provider_threads WHERE json_valid(body) AND json_array_length(body, '$.turns') > 0);
+  CREATE TABLE old_turns AS
+    SELECT provider_threads.id AS conversation, turn.value ->> '$.ordinal' AS ordinal,
+           json_group_array(json(turn.value -> '$.ref')) AS refs
+      FROM provider_threads, json_each(provider_threads.body, '$.turns') AS turn
+      WHERE json_valid(provider_threads.body) GROUP BY 1, 2;
+  CREATE INDEX old_turns_of ON old_turns (conversation, ordinal);
+  UPDATE runs SET body = json_set(body, '$.nativeTurns', json(refs)) FROM old_turns
+    WHERE json_valid(body) AND conversation = body ->> '$.providerThreadId'
+      AND old_turns.ordinal = body ->> '$.ordinal';
+  DROP TABLE old_turns;
   UPDATE provider_threads SET body = json_remove(body, '$.turns') WHERE json_valid(body);
   `,
 ];

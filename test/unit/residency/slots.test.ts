@@ -23,6 +23,7 @@ function homeOf(limit: number) {
   const facts = new Map<string, UnloadFacts>();
   const unloads = new Map<string, { resolve(gone: boolean): void; reject(error: Error): void }>();
   const asked: string[] = [];
+  const released: string[] = [];
   let rooms = 0;
   const residency = new Residency({
     limit,
@@ -37,6 +38,7 @@ function homeOf(limit: number) {
     onRoom: () => {
       rooms += 1;
     },
+    onReleased: (threadId) => released.push(threadId.slice("thread_".length)),
   });
   const load = (...names: string[]) => {
     for (const name of names) residency.reserve(thread(name))!.commit();
@@ -48,7 +50,7 @@ function homeOf(limit: number) {
   };
   const victims = (need: number, overPins = false) =>
     residency.victims(need, overPins).map(({ threadId }) => threadId.slice("thread_".length));
-  return { residency, facts, asked, load, finish, victims, rooms: () => rooms };
+  return { residency, facts, asked, released, load, finish, victims, rooms: () => rooms };
 }
 
 test("U-24 a reservation that is dropped gives its slot back", () => {
@@ -60,6 +62,17 @@ test("U-24 a reservation that is dropped gives its slot back", () => {
   }
   expect([residency.count, rooms()]).toEqual([0, 1]);
   expect(residency.reserve(thread("b"))).not.toBeNull();
+});
+
+test("RES-7 the end of each slot is told once, whatever ended it", async () => {
+  const { residency, released, load, finish } = homeOf(3);
+  residency.reserve(thread("a"))![Symbol.dispose]();
+  load("b", "c", "d");
+  residency.release(thread("b"));
+  residency.release(thread("b"));
+  residency.makeRoom(2);
+  await finish("c", true);
+  expect(released).toEqual(["a", "b", "c"]);
 });
 
 test("U-25 a committed slot is held until it is released", () => {
