@@ -250,6 +250,7 @@ describe("provider threads", () => {
         id: "pth_a",
         action: "roll_back",
         boundary: { kind: "after_turn", turn: nativeRef("turn-5"), laterTerminalTurns: 3 },
+        turns: near.turns,
         nativeRunOrdinals: [[1, 5]],
         handoffIds: [],
       },
