@@ -289,7 +289,7 @@ export class Tree implements PlanContext {
   requireOwned(): void {
     if (this.state === "owned") return;
     if (this.state === "closing")
-      throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; open it again.");
+      throw new InterruptedError("RUNTIME_CLOSED", "the tree was given back; open it again.");
     throw new RejectedError(
       "FENCED",
       `this process has lost the tree ${this.treeId}; open it again before acting on it.`,

@@ -7,7 +7,7 @@
  * - C3 The schema of an options type names exactly its fields; another list of them does not compile.
  */
 import { z } from "zod";
-import { RejectedError } from "../protocol/errors.ts";
+import { describeError, RejectedError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Clock } from "./clock.ts";
 
@@ -27,9 +27,23 @@ export function optionsOf<T>(shape: Shape<T>): z.ZodType<T> {
  * @throws RejectedError `INVALID_ARGUMENT`.
  */
 export function check<T>(what: string, schema: z.ZodType<T>, given: unknown): T {
-  const parsed = schema.safeParse(given);
+  const parsed = parse(what, schema, given);
   if (parsed.success) return parsed.data;
   throw argumentsFault(what, parsed.error, schema, { what });
+}
+
+/** A value may throw when it is read: a getter, or a proxy. */
+function parse<T>(what: string, schema: z.ZodType<T>, given: unknown): z.ZodSafeParseResult<T> {
+  try {
+    return schema.safeParse(given);
+  } catch (cause) {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `the arguments of ${what} cannot be read: ${clip(describeError(cause))}. Give plain values.`,
+      { what },
+      cause,
+    );
+  }
 }
 
 /** The refusal of what does not fit a schema. */

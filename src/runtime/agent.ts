@@ -255,7 +255,8 @@ export class Agent {
 
   /** Why it does what it does, or does not (OBS-3). */
   why(): Promise<Explanation> {
-    return this.#control.read((view) => why(view, view.agent(this.threadId)!, this.#control, "this process"));
+    const owner = this.#control.tree.state === "owned" ? "this process" : null;
+    return this.#control.read((view) => why(view, view.agent(this.threadId)!, this.#control, owner));
   }
 
   /** Raises, or with null lifts, a budget of this agent and all below it (BUD-2). */

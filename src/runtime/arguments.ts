@@ -32,7 +32,7 @@ export const idOf = <Prefix extends IdPrefix>(prefix: Prefix) =>
     (value) => typeof value === "string" && value.startsWith(`${prefix}_`),
     `is no id of this kind; it looks like ${prefix}_…`,
   );
-const outputSchema = z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>;
+const outputSchema = z.record(z.string(), z.json()) as unknown as z.ZodType<JsonObject>;
 
 const keyed = optionsOf<Keyed>({ key });
 export const page = optionsOf<PageOptions>({ after: cursor, limit: rows.optional() });

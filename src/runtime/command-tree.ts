@@ -188,7 +188,8 @@ async function applyHere(
     });
     throw error;
   } finally {
-    await store.release(lease, { abandon: true });
+    // The command is answered, whatever becomes of the claim; it ends by itself.
+    await store.release(lease, { abandon: true }).catch(() => undefined);
   }
 }
 

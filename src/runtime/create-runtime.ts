@@ -14,7 +14,7 @@ import { Tree } from "../control/tree.ts";
 import { sweepWorktrees } from "../control/worktrees.ts";
 import { Admission } from "../execution/admission.ts";
 import { PermitPool } from "../execution/permits.ts";
-import { InterruptedError, RejectedError } from "../protocol/errors.ts";
+import { CoppiceError, InterruptedError, RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
@@ -69,8 +69,8 @@ class OwnRuntime implements Runtime {
   readonly #opening = new Map<TreeId, Promise<TreeHandle>>();
   /** Trees that are being given back: who opens one of them waits for it. */
   readonly #ending = new Map<TreeId, Promise<void>>();
-  /** Tokens of leases that were lost and not given back: nobody but this runtime is in its way there. */
-  readonly #lost = new Map<TreeId, string>();
+  /** Tokens of leases that may be this runtime's yet: lost, not released, or claimed without an answer. The next claim takes one over. */
+  readonly #tokens = new Map<TreeId, string>();
   readonly #admission: Admission<Grant>;
   readonly #permits: PermitPool;
   readonly #residency: Residency;
@@ -98,13 +98,18 @@ class OwnRuntime implements Runtime {
     this.#ownership = new Ownership(this.store, this.#shared.clock, this.#shared.logger, this.#limits);
     this.#visits = new Visits({
       shared: this.#shared,
-      claim: (id) => this.#claim(id),
+      claim: async (id) => {
+        this.#requireOpen();
+        return this.#claim(id);
+      },
+      release: (lease) => this.#release(lease),
       owned: async (id) => {
-        await this.#ending.get(id)?.catch(() => undefined);
-        await this.#opening.get(id)?.catch(() => undefined);
+        for (let busy; (busy = this.#ending.get(id) ?? this.#opening.get(id)) !== undefined;)
+          await busy.catch(() => undefined);
         const tree = this.#trees.get(id)?.tree;
         return tree?.state === "owned" ? tree : undefined;
       },
+      isMine: (id) => this.#ending.has(id) || this.#opening.has(id) || this.#trees.has(id),
     });
     this.#threadPorts = {
       ...this.#visits.ports(),
@@ -126,16 +131,30 @@ class OwnRuntime implements Runtime {
   }
 
   async #claim(treeId: TreeId): Promise<Lease> {
-    const lost = this.#lost.get(treeId);
-    const lease = await this.store.claim({
-      treeId,
-      token: lost ?? this.#shared.ids.mint("tok"),
-      owner: this.#identity,
-      leaseMs: this.#limits.leaseMs,
-      provenDead: this.#isDead,
-    });
-    this.#lost.delete(treeId);
-    return lease;
+    const token = this.#tokens.get(treeId) ?? this.#shared.ids.mint("tok");
+    // Before it is asked for: an answer may be lost.
+    this.#tokens.set(treeId, token);
+    const { leaseMs } = this.#limits;
+    const request = { treeId, token, owner: this.#identity, leaseMs, provenDead: this.#isDead };
+    try {
+      const lease = await this.store.claim(request);
+      this.#tokens.delete(treeId);
+      return lease;
+    } catch (error) {
+      if (CoppiceError.is(error) && error.code === "NOT_OWNER") this.#tokens.delete(treeId);
+      throw error;
+    }
+  }
+
+  /** One that is another's by now is no matter. */
+  async #release(lease: Lease): Promise<void> {
+    try {
+      await this.store.release(lease, { abandon: true });
+    } catch (error) {
+      if (CoppiceError.is(error) && error.code === "FENCED") return;
+      this.#tokens.set(lease.treeId, lease.token);
+      throw error;
+    }
   }
 
   get #identity(): Identity {
@@ -191,8 +210,7 @@ class OwnRuntime implements Runtime {
       const failed = this.#trees.get(treeId)?.tree;
       if (failed !== undefined) this.#ownership.remove(failed);
       this.#trees.delete(treeId);
-      this.#lost.delete(treeId);
-      await this.store.release(lease, { abandon: true }).catch(() => undefined);
+      await this.#release(lease).catch(() => undefined);
       throw error;
     }
   }
@@ -204,6 +222,7 @@ class OwnRuntime implements Runtime {
 
   async openPending(options: OpenPendingOptions = {}): Promise<readonly TreeHandle[]> {
     check("Runtime.openPending", RUNTIME.openPending, options);
+    this.#requireOpen();
     const { logger } = this.#shared;
     const open = (id: TreeId): Promise<TreeHandle> => this.openTree({ id });
     return openPendingTrees({ store: this.store, logger, isDead: this.#isDead, open }, options.limit ?? 100);
@@ -279,13 +298,12 @@ class OwnRuntime implements Runtime {
     const { treeId, lease } = tree;
     this.#ownership.remove(tree);
     this.#admission.close(treeId);
-    this.#lost.set(treeId, lease.token);
+    this.#tokens.set(treeId, lease.token);
     if (this.#opening.has(treeId) || this.#ending.has(treeId)) return;
-    try {
-      this.#options.onTreeLost?.(treeId, why);
-    } catch (error) {
+    const told = async (): Promise<unknown> => this.#options.onTreeLost?.(treeId, why);
+    told().catch((error: unknown) => {
       this.#shared.logger.error({ treeId, err: error }, "`onTreeLost` has failed");
-    }
+    });
   }
 
   #newResidency(limit: number): Residency {
@@ -322,10 +340,7 @@ class OwnRuntime implements Runtime {
     await inTime(tree, tree.over());
     await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
     this.#ownership.remove(tree);
-    this.#lost.delete(treeId);
-    const released = this.store.release(tree.lease, { abandon: true });
-    // Lost, it may be another's by now.
-    await (tree.state === "lost" ? released.catch(() => undefined) : released);
+    await this.#release(tree.lease);
   }
 
   close(): Promise<void> {

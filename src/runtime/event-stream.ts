@@ -76,7 +76,10 @@ async function* follow(tree: Tree, options: EventOptions, start: Promise<number>
           continue;
         }
         if (ended) return;
+        // As whoever waits for a work keeps the process alive, so does who waits for what comes next.
+        const held = tree.shared.clock.hold?.();
         await new Promise<void>((resolve) => (wake = resolve));
+        held?.cancel();
         continue;
       }
       if (event.type === "progress") {

@@ -72,7 +72,7 @@ export interface RuntimeOptions {
    * Told when a tree is this process's no more though it was not given back: another one has taken it over, or its lease could
    * not be renewed in time, as after a sleep of the machine. Its runs were cut off; `openTree` takes it back unless another has it.
    */
-  readonly onTreeLost?: (treeId: TreeId, why: string) => void;
+  readonly onTreeLost?: (treeId: TreeId, why: string) => unknown;
   readonly logger?: Logger;
   readonly tracer?: Tracer;
   readonly clock?: Clock;

@@ -6,6 +6,7 @@
 import { requireAdapter, type Shared } from "../control/shared.ts";
 import { Look, type PlanContext, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
+import { CoppiceError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { Lease, StoreView } from "../store/port.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -17,6 +18,9 @@ export interface VisitPorts {
   readonly owned: (tree: TreeId) => Promise<Tree | undefined>;
   /** @throws RejectedError `NOT_OWNER`. */
   readonly claim: (tree: TreeId) => Promise<Lease>;
+  readonly release: (lease: Lease) => Promise<void>;
+  /** Whether this runtime has the tree, or is opening it or giving it back. */
+  readonly isMine: (tree: TreeId) => boolean;
 }
 
 type Given = Pick<
@@ -43,10 +47,7 @@ export class Visits {
       redact,
       lineage,
       withNewTree: (tree, act) => this.during(tree, act),
-      apply: async (tree, plan) => {
-        const mine = await owned(tree);
-        return mine === undefined ? this.#commit(tree, plan) : mine.transact(plan);
-      },
+      apply: (tree, plan) => this.#apply(tree, plan),
       look: (tree, plan) => store.read((view) => plan(new Look(view, this.#contextOf(view, tree)))),
       sessionOf: async ({ treeId, threadId }, provider) => {
         const session = (await owned(treeId))?.sessions.get(threadId);
@@ -69,6 +70,23 @@ export class Visits {
         return known === undefined || (known.loop === "ours" && known.capabilities.parksWaits);
       },
     });
+  }
+
+  /** What stands in the way may be this runtime itself, which has just opened the tree or is giving it back: then again. */
+  async #apply<T>(tree: TreeId, plan: (tx: Transaction) => T): Promise<T> {
+    for (;;) {
+      const mine = await this.#ports.owned(tree);
+      try {
+        return await (mine === undefined ? this.#commit(tree, plan) : mine.transact(plan));
+      } catch (error) {
+        if (!CoppiceError.is(error)) throw error;
+        const between =
+          mine === undefined
+            ? error.code === "NOT_OWNER" && this.#ports.isMine(tree)
+            : error.code === "RUNTIME_CLOSED" && mine.state === "closing";
+        if (!between) throw error;
+      }
+    }
   }
 
   #commit<T>(tree: TreeId, plan: (tx: Transaction) => T): Promise<T> {
@@ -94,13 +112,12 @@ export class Visits {
   }
 
   async #visit<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T> {
-    const { shared, claim } = this.#ports;
+    const { claim, release } = this.#ports;
     const lease = await claim(tree);
     try {
       return await act(lease);
     } finally {
-      // Lost meanwhile, it is another's.
-      await shared.store.release(lease, { abandon: true }).catch(IGNORE);
+      await release(lease).catch(IGNORE);
     }
   }
 }

@@ -6,6 +6,7 @@ import type { WorkspaceCapture } from "../../src/platform/workspace/port.ts";
 import type { ProviderAdapter } from "../../src/providers/port.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
+import { commandTree } from "../../src/runtime/command-tree.ts";
 import type { WriteKind } from "../../src/testing/faulty-store.ts";
 import { sampleCommand } from "../../src/testing/store-records.ts";
 import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
@@ -146,11 +147,98 @@ describe.each(STORES)("an owner that ends on %s", (store) => {
     await h.ask("two");
   });
 
+  test("REC-2 a runtime is never in its own way: verbs beside an opening and a closing of the same tree", async () => {
+    await using h = await open();
+    const { id } = h.tree;
+    const { threads } = h.runtime;
+    const closing = h.tree.close();
+    const opened = h.runtime.openTree({ id }).then((tree) => tree.close());
+    const verbs = [threads.rename(id, "a"), threads.pin(id, "decisions", "port 8080")];
+    await Promise.all([
+      closing,
+      opened,
+      ...verbs,
+      threads.rename(id, "a").then(() => threads.rename(id, "b")),
+    ]);
+    expect(await threads.get(id)).toMatchObject({ title: "b" });
+    const again = h.runtime.openTree({ id });
+    await Promise.all([again.then((tree) => tree.close()), threads.rename(id, "c")]);
+    expect((await h.runtime.openTree({ id })).owned).toBe(true);
+  });
+
+  test.for(["release", "claim"] as const)(
+    "REC-2 REC-3 a %s whose outcome is not known locks the runtime out of nothing",
+    async (kind) => {
+      await using h = await open();
+      const { id } = h.tree;
+      const once = (fault: "error" | "error_after") => {
+        let left = 1;
+        h.onWrite = (_write, asked) => (asked === kind && (left -= 1) >= 0 ? { kind: fault } : null);
+      };
+      once("error");
+      if (kind === "release") await expect(h.tree.close()).rejects.toMatchObject({ code: "STORE_BUSY" });
+      else await h.tree.close();
+      h.tree = await h.runtime.openTree({ id }).catch(() => h.runtime.openTree({ id }));
+      await h.ask("one");
+      await h.tree.close();
+      once("error_after");
+      await h.runtime.threads.rename(id, "named").catch(() => h.runtime.threads.rename(id, "named"));
+      h.tree = await h.runtime.openTree({ id });
+      await h.ask("two");
+    },
+  );
+
+  test("REC-2 SPN-6 a command that was carried out is answered, whatever becomes of its claim", async () => {
+    await using h = await open();
+    await h.tree.close();
+    h.onWrite = (_write, kind) => (kind === "release" ? { kind: "error" } : null);
+    const args = { target: "/root", message: "once" };
+    const done = await commandTree(h.faulty, h.tree.id, "send", args, { clock: h.clock, ...LIVING });
+    expect(done).toMatchObject({ appliedBy: "here" });
+    expect(await new Look(h).mail("/root")).toHaveLength(1);
+  });
+
+  test("REC-2 REC-6 closing what another process has taken over is no failure", async () => {
+    await using h = await open();
+    const { id } = h.tree;
+    await h.store.claim({
+      treeId: id,
+      token: "another's",
+      owner: { host: "other", bootId: "b", pid: 9, startedAt: "9" },
+      leaseMs: 10_000,
+      provenDead: () => true,
+    });
+    await h.tree.close();
+    await h.runtime.close();
+    expect(await h.store.read((view) => view.lease(id))).toMatchObject({ live: true, owner: { pid: 9 } });
+  });
+
+  test("REC-2 OBS-3 what was given back says so: its agents' why, its verbs, and a runtime that is closed", async () => {
+    await using h = await open();
+    await h.ask("one");
+    expect((await h.tree.root.why()).reasons.join()).toContain("owned by this process");
+    await h.tree.close();
+    expect((await h.tree.root.why()).reasons.join()).not.toContain("owned by this process");
+    await expect(h.tree.root.send("two")).rejects.toThrow(/was given back; open it again/);
+    await h.runtime.close();
+    const closed = { code: "RUNTIME_CLOSED" };
+    await expect(h.runtime.openTree({ id: h.tree.id })).rejects.toMatchObject(closed);
+    await expect(h.runtime.openPending()).rejects.toMatchObject(closed);
+    await expect(h.runtime.threads.create()).rejects.toMatchObject(closed);
+    await expect(h.runtime.threads.rename(h.tree.id, "x")).rejects.toMatchObject(closed);
+  });
+
   test("REC-6 a tree whose lease was not renewed in time is told to be lost, and the same runtime has it again at once", async () => {
     const told: string[] = [];
     await using h = await open({
       scripts: { "*": [together(gate("work"), say("one")), repeat(say("two"))] },
-      runtime: { ...LIVING, onTreeLost: (tree, why) => told.push(`${tree} ${why}`) },
+      runtime: {
+        ...LIVING,
+        onTreeLost: async (tree, why) => {
+          told.push(`${tree} ${why}`);
+          throw new Error("a hook that fails is told to the operator, and harms nobody");
+        },
+      },
     });
     const { id } = h.tree;
     const lost = h.tree;
