@@ -14,7 +14,7 @@ import { Tree } from "../control/tree.ts";
 import { sweepWorktrees } from "../control/worktrees.ts";
 import { Admission } from "../execution/admission.ts";
 import { PermitPool } from "../execution/permits.ts";
-import { CoppiceError, InterruptedError, RejectedError } from "../protocol/errors.ts";
+import { InterruptedError, RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
@@ -28,6 +28,7 @@ import type { ThreadPorts } from "../threads/ports.ts";
 import { Threads } from "./threads.ts";
 import { RUNTIME } from "./arguments.ts";
 import type { PageOptions } from "./agent.ts";
+import { Claims } from "./claims.ts";
 import { type ConfigSources, rootConfig } from "./configs.ts";
 import {
   checkRuntimeOptions,
@@ -69,8 +70,7 @@ class OwnRuntime implements Runtime {
   readonly #opening = new Map<TreeId, Promise<TreeHandle>>();
   /** Trees that are being given back: who opens one of them waits for it. */
   readonly #ending = new Map<TreeId, Promise<void>>();
-  /** Tokens of leases that may be this runtime's yet: lost, not released, or claimed without an answer. The next claim takes one over. */
-  readonly #tokens = new Map<TreeId, string>();
+  readonly #claims: Claims;
   readonly #admission: Admission<Grant>;
   readonly #permits: PermitPool;
   readonly #residency: Residency;
@@ -95,14 +95,21 @@ class OwnRuntime implements Runtime {
       mirror: async (threadId) => (this.#closing !== null ? undefined : this.threads.mirror(threadId)),
     });
     this.store = this.#shared.store;
+    this.#claims = new Claims({
+      store: this.store,
+      token: () => this.#shared.ids.mint("tok"),
+      leaseMs: this.#limits.leaseMs,
+      owner: () => this.#identity,
+      isDead: this.#isDead,
+    });
     this.#ownership = new Ownership(this.store, this.#shared.clock, this.#shared.logger, this.#limits);
     this.#visits = new Visits({
       shared: this.#shared,
       claim: async (id) => {
         this.#requireOpen();
-        return this.#claim(id);
+        return this.#claims.claim(id);
       },
-      release: (lease) => this.#release(lease),
+      release: (lease) => this.#claims.release(lease),
       owned: async (id) => {
         for (let busy; (busy = this.#ending.get(id) ?? this.#opening.get(id)) !== undefined;)
           await busy.catch(() => undefined);
@@ -128,33 +135,6 @@ class OwnRuntime implements Runtime {
     const defaults = this.#treeDefaults(options);
     const config = rootConfig(this.#sources, options, defaults.profile);
     await createTree(this.store, lease, this.#shared, defaults, options, config, lineage);
-  }
-
-  async #claim(treeId: TreeId): Promise<Lease> {
-    const token = this.#tokens.get(treeId) ?? this.#shared.ids.mint("tok");
-    // Before it is asked for: an answer may be lost.
-    this.#tokens.set(treeId, token);
-    const { leaseMs } = this.#limits;
-    const request = { treeId, token, owner: this.#identity, leaseMs, provenDead: this.#isDead };
-    try {
-      const lease = await this.store.claim(request);
-      this.#tokens.delete(treeId);
-      return lease;
-    } catch (error) {
-      if (CoppiceError.is(error) && error.code === "NOT_OWNER") this.#tokens.delete(treeId);
-      throw error;
-    }
-  }
-
-  /** One that is another's by now is no matter. */
-  async #release(lease: Lease): Promise<void> {
-    try {
-      await this.store.release(lease, { abandon: true });
-    } catch (error) {
-      if (CoppiceError.is(error) && error.code === "FENCED") return;
-      this.#tokens.set(lease.treeId, lease.token);
-      throw error;
-    }
   }
 
   get #identity(): Identity {
@@ -200,7 +180,7 @@ class OwnRuntime implements Runtime {
     if (lost !== undefined) await inTime(lost, lost.over());
     await this.#visits.over(treeId);
     const claimedAt = this.#shared.clock.monotonic();
-    const lease = await this.#claim(treeId);
+    const lease = await this.#claims.claim(treeId);
     try {
       if (options.id === undefined) {
         await this.#make(lease, options);
@@ -210,7 +190,7 @@ class OwnRuntime implements Runtime {
       const failed = this.#trees.get(treeId)?.tree;
       if (failed !== undefined) this.#ownership.remove(failed);
       this.#trees.delete(treeId);
-      await this.#release(lease).catch(() => undefined);
+      await this.#claims.release(lease).catch(() => undefined);
       throw error;
     }
   }
@@ -298,7 +278,7 @@ class OwnRuntime implements Runtime {
     const { treeId, lease } = tree;
     this.#ownership.remove(tree);
     this.#admission.close(treeId);
-    this.#tokens.set(treeId, lease.token);
+    this.#claims.lost(lease);
     if (this.#opening.has(treeId) || this.#ending.has(treeId)) return;
     const told = async (): Promise<unknown> => this.#options.onTreeLost?.(treeId, why);
     told().catch((error: unknown) => {
@@ -340,7 +320,7 @@ class OwnRuntime implements Runtime {
     await inTime(tree, tree.over());
     await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
     this.#ownership.remove(tree);
-    await this.#release(tree.lease);
+    await this.#claims.release(tree.lease);
   }
 
   close(): Promise<void> {
