@@ -313,10 +313,9 @@ class OwnRuntime implements Runtime {
 
   /** The lease is kept until nothing of this owner is under way any more, or has had its time. */
   async #end(tree: Tree): Promise<void> {
-    const { treeId } = tree;
     if (tree.state === "owned") tree.state = "closing";
     tree.abandon(new InterruptedError("RUNTIME_CLOSED", "the tree was given back; open it again."));
-    this.#admission.close(treeId);
+    this.#admission.close(tree.treeId);
     await inTime(tree, tree.over());
     await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
     this.#ownership.remove(tree);
@@ -324,8 +323,7 @@ class OwnRuntime implements Runtime {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return (this.#closing ??= this.#close());
   }
 
   /** Every tree is given back, whatever becomes of another; the first failure is told then. */
