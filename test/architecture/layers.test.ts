@@ -77,6 +77,12 @@ describe("planted violations", () => {
     ["an entry point", "src/store/a.ts", 'import { x } from "../index.ts";', /entry point/],
     ["a way out", "src/store/a.ts", 'import { x } from "../../test/x.ts";', /leaves src/],
     ["a computed import", "src/store/a.ts", "await import(name);", /computed/],
+    [
+      "a second computed import",
+      "src/cli/config.ts",
+      "await import(named); await import(another);",
+      /computed/,
+    ],
     ["require", "src/store/a.ts", 'require("pino");', /no home/],
     ["a new folder", "src/helpers/a.ts", "export {};", /not in the layer table/],
   ] as const)("%s is seen", ([, path, text, fault]) => {
@@ -96,6 +102,7 @@ describe("planted violations", () => {
     ].join("\n");
     expect(judge({ path: "src/mailbox/deep/a.ts", text: text.replaceAll('"../', '"../../') })).toEqual([]);
     expect(judge({ path: "src/testing/deep/a.ts", text: 'import "../../runtime/a.ts";' })).toEqual([]);
+    expect(judge({ path: "src/cli/config.ts", text: "await import(named);" })).toEqual([]);
     expect(judge({ path: "src/index.ts", text: 'export * from "./runtime/a.ts";' })).toEqual([]);
   });
 
