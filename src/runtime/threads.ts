@@ -201,7 +201,10 @@ export class Threads extends ThreadReads {
     return this.get(id);
   }
 
-  /** Keeps a line: with the run that is under way, else with the next one (C3.9). @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`. */
+  /**
+   * Keeps a line: with the run that is under way, else with the next one (C3.9).
+   * @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`.
+   */
   async pin(id: string, section: PinSection, text: string): Promise<Pin> {
     check("Threads.pin", THREADS.pin, { id, section, text });
     return this.#apply(id, (tx) => pin(tx, id, section, text));
