@@ -14,6 +14,7 @@ import { checkRuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TreeReader } from "../runtime/tree-reader.ts";
 import type { Store } from "../store/port.ts";
+import { allPages } from "./all-pages.ts";
 import { type Config, loadConfig } from "./config.ts";
 import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles } from "./demo/job.ts";
 import { demoProvider } from "./demo/provider.ts";
@@ -111,11 +112,11 @@ export class Host {
    * @throws CommandError for an agent whose provider or tools only the program has that made the tree.
    */
   async requireRunnable(store: Store, tree: TreeReader, root: ProviderChoice | null = null): Promise<void> {
-    for (let after: string | null = null; ;) {
-      const page = await store.read((view) => view.agents(tree.id, ROOT_PATH, { limit: 500, after }));
-      for (const agent of page.rows) this.#requireKnown(agent, agent.path === ROOT_PATH ? root : null);
-      after = page.next;
-      if (after === null) return;
+    const pages = allPages((after) =>
+      store.read((view) => view.agents(tree.id, ROOT_PATH, { limit: 500, after })),
+    );
+    for await (const { rows } of pages) {
+      for (const agent of rows) this.#requireKnown(agent, agent.path === ROOT_PATH ? root : null);
     }
   }
 

@@ -102,7 +102,7 @@ async function hold(tree: Tree, session: Session, seen: number): Promise<void> {
     (run) => {
       session.run = run;
       session.lifecycle.send("WAIT");
-      active?.grant?.lend();
+      active?.grant?.giveBack();
       if (active !== undefined) tree.heldByBudget(active.candidate, seen);
     },
   );

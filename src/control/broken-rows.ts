@@ -1,7 +1,7 @@
 /**
- * Stored rows of runs, waits, questions and commands that cannot be read (REC-1). The store keeps each aside as it is, a record that
- * says only what is still known stands in for it, and what followed from it is brought to an end: so one broken row costs a
- * run at most, never its tree.
+ * Stored rows of runs, waits, questions and commands that cannot be read (REC-1). The store keeps each aside as it is,
+ * a record that says only what is still known stands in for it, and what followed from it is brought to an end: so one
+ * broken row costs a run at most, never its tree.
  *
  * - B1 A row is looked for by nobody: whoever needs it fails with `STORE_CORRUPT`, it is mended, and he is asked again.
  * - B2 All stand-ins are put before anything else is read, because one broken row may need what another one told.

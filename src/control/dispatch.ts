@@ -23,7 +23,7 @@ export class Grant implements Disposable {
   }
 
   /** The run waits: the permit is somebody else's for so long (WAI-5). */
-  lend(): void {
+  giveBack(): void {
     this.permit?.[Symbol.dispose]();
     this.permit = null;
     this.#onRelease();

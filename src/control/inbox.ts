@@ -30,7 +30,7 @@ export function takeArrivals(tx: Transaction): void {
 export function applyCommand(tx: Transaction, command: CommandRecord, partial: PartialText): void {
   const now = tx.store.command(command.id);
   if (now === undefined || now.state !== "pending") return;
-  const answer = carryOut(tx, command, partial);
+  const answer = carryOut(tx, requireVerb(command.verb), command.arguments, partial);
   tx.store.putCommand({ ...command, state: "done", answer, doneAt: tx.now });
   tx.emit("command.applied", null, {}, { commandId: command.id, verb: command.verb });
 }
@@ -46,22 +46,19 @@ export function refuseCommand(tx: Transaction, command: CommandRecord, error: un
   tx.emit("command.applied", null, {}, { commandId: command.id, verb: command.verb, refused: true });
 }
 
+/** A row is written by anybody who can open the store, and one that could not be read has no verb. */
+function requireVerb(verb: CommandVerb | null): CommandVerb {
+  if (verb !== null && Object.hasOwn(COMMAND_ARGUMENTS, verb)) return verb;
+  throw new RejectedError("INVALID_ARGUMENT", `no command is called ${verb}.`, { verb });
+}
+
 /** @throws RejectedError `INVALID_ARGUMENT` for arguments that the verb does not take, and what the verb itself refuses. */
-export function carryOut(
-  tx: Transaction,
-  command: Pick<CommandRecord, "verb" | "arguments">,
-  partial: PartialText,
-): Json {
+function carryOut(tx: Transaction, verb: CommandVerb, given: JsonObject, partial: PartialText): Json {
   const user = { kind: "user", name: "cli" } as const;
   const agentAt = (target: string): AgentRecord => resolveTarget(tx.store, tx.treeId, ROOT_PATH, target);
-  if (command.verb === null || !Object.hasOwn(COMMAND_ARGUMENTS, command.verb)) {
-    throw new RejectedError("INVALID_ARGUMENT", `no command is called ${command.verb}.`, {
-      verb: command.verb,
-    });
-  }
-  switch (command.verb) {
+  switch (verb) {
     case "interrupt": {
-      const { target, cascade, pending, run } = argumentsOf("interrupt", command.arguments);
+      const { target, cascade, pending, run } = argumentsOf("interrupt", given);
       const asked = { cascade, pending, runId: run };
       const touched = interrupt(tx, agentAt(target), asked, partial);
       return {
@@ -73,17 +70,17 @@ export function carryOut(
       };
     }
     case "close": {
-      const { target, politely = false } = argumentsOf("close", command.arguments);
+      const { target, politely = false } = argumentsOf("close", given);
       const closing = politely ? closePolitely : close;
       return { closed: closing(tx, agentAt(target), partial).map((agent) => agent.path) };
     }
     case "send": {
-      const { target, message } = argumentsOf("send", command.arguments);
+      const { target, message } = argumentsOf("send", given);
       const sent = sendMessage(tx, user, target, message);
       return { message_id: sent.mail.id, seq: sent.mail.seq, agent: sent.agent.path };
     }
     case "followup": {
-      const { target, message } = argumentsOf("followup", command.arguments);
+      const { target, message } = argumentsOf("followup", given);
       const agent = agentAt(target);
       const work =
         agent.parent === null
@@ -92,16 +89,16 @@ export function carryOut(
       return { work_id: work.id, agent: agent.path };
     }
     case "answer": {
-      const { request, answer } = argumentsOf("answer", command.arguments);
+      const { request, answer } = argumentsOf("answer", given);
       return { request_id: answerRequest(tx, request, answer).id };
     }
     case "raise_budget": {
-      const { target, budget, limit } = argumentsOf("raise_budget", command.arguments);
+      const { target, budget, limit } = argumentsOf("raise_budget", given);
       raiseBudget(tx, agentAt(target), budget, limit);
       return { budget, limit };
     }
     default:
-      return tx.context.verbs[command.verb]!(tx, command.arguments);
+      return tx.context.verbs[verb]!(tx, given);
   }
 }
 

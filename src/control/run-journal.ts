@@ -212,7 +212,7 @@ export class RunJournal implements RunPorts {
         // A tool may have asked for an approval, in a commit of its own.
         this.#session.absorb(found);
         this.#session.lifecycle.send("WAIT");
-        this.#tree.runs.get(this.#session.agent.threadId)?.grant?.lend();
+        this.#tree.runs.get(this.#session.agent.threadId)?.grant?.giveBack();
         const { openRequests } = this.#session.agent;
         if (openRequests === 0 && !this.#tree.parksWaits(run.provider)) lendSlot(this.#tree, run.threadId);
       },

@@ -3,7 +3,8 @@
  * ended.
  *
  * - J1 Of one agent one at a time, in the order in which they were asked for; of a tree a few at a time.
- * - J2 Its agent's next run waits for them, with neither permit nor slot (`dispatch.ts`); when the tree is given back they have a limited time to end.
+ * - J2 Its agent's next run waits for them, with neither permit nor slot (`dispatch.ts`); when the tree is given back
+ *   they have a limited time to end.
  */
 import type { Clock } from "../platform/clock.ts";
 

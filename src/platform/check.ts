@@ -4,7 +4,8 @@
  *
  * - C1 Nothing wrong or unknown is passed over in silence.
  * - C2 A refusal never repeats what was given at any length; names and texts are cut.
- * - C3 The schema of an options type names exactly its fields; another list of them does not compile.
+ * - C3 The schema of an options type names exactly its fields, that of a union exactly its kinds with the fields of each;
+ *   another list of them does not compile.
  */
 import { z } from "zod";
 import { describeError, RejectedError } from "../protocol/errors.ts";
@@ -20,6 +21,19 @@ export type Shape<T> = { readonly [Name in keyof T]-?: z.ZodType<T[Name] | undef
 /** Options as one strict object. */
 export function optionsOf<T>(shape: Shape<T>): z.ZodType<T> {
   return z.strictObject(shape) as unknown as z.ZodType<T>;
+}
+
+/** For each kind of a union a schema for each of its fields. */
+export type Variants<T extends { readonly kind: string }> = {
+  readonly [Kind in T["kind"]]: Shape<Omit<Extract<T, { readonly kind: Kind }>, "kind">>;
+};
+
+/** One of several strict objects, told apart by their `kind`. */
+export function variantsOf<T extends { readonly kind: string }>(variants: Variants<T>): z.ZodType<T> {
+  const [first, ...rest] = Object.entries<z.ZodRawShape>(variants).map(([kind, shape]) =>
+    z.strictObject({ kind: z.literal(kind), ...shape }),
+  );
+  return z.discriminatedUnion("kind", [first!, ...rest]) as unknown as z.ZodType<T>;
 }
 
 /**

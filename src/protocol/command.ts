@@ -1,14 +1,36 @@
 /** Commands of other processes, and receipts of commands that carry an idempotency key (REC-2, SPN-6). */
 import { z } from "zod";
-import type { CommandId, RequestId, RunId, TreeId } from "./ids.ts";
+import { type CommandId, idOf, type TreeId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { PIN_SECTIONS } from "./snapshot.ts";
 
 const target = z.string();
 const message = z.string();
 const thread = z.string();
-const runId = z.templateLiteral([z.literal("run_"), z.string()]).transform((id) => id as RunId);
-const requestId = z.templateLiteral([z.literal("req_"), z.string()]).transform((id) => id as RequestId);
+const name = z.string().min(1);
+/** A text that says something. No pattern: what a model is shown of a schema has none. */
+export const words = z.string().refine((text) => /\S/.test(text), "is blank");
+
+/** What the verbs of threads take beside the thread; the methods of `runtime.threads` take the same. */
+export const THREAD_FIELDS = {
+  continue: {
+    provider: name.optional(),
+    model: name.optional(),
+    effort: name.optional(),
+    onBusy: z.enum(["reject", "queue", "steer"]).optional(),
+    expectedRevision: z.number().int().min(1).optional(),
+  },
+  select: {
+    provider: name,
+    model: name.nullable().optional(),
+    effort: name.nullable().optional(),
+    cleanContext: z.boolean().optional(),
+  },
+  rename: { title: words.nullable() },
+  pin: { section: z.enum(PIN_SECTIONS), text: words },
+  mergeBack: { into: name.optional(), run: idOf("run").optional() },
+  editHandoff: { text: words },
+} as const;
 
 /** Arguments of the commands, by verb. A row is written by anybody who can open the store, so its owner parses it. */
 export const COMMAND_ARGUMENTS = {
@@ -16,42 +38,28 @@ export const COMMAND_ARGUMENTS = {
     target,
     cascade: z.enum(["none", "subtree"]).optional(),
     pending: z.enum(["keep", "cancel"]).optional(),
-    run: runId.optional(),
+    run: idOf("run").optional(),
   }),
   /** `politely`: refused while something is going on. */
   close: z.strictObject({ target, politely: z.boolean().optional() }),
   followup: z.strictObject({ target, message }),
   send: z.strictObject({ target, message }),
-  answer: z.strictObject({ request: requestId, answer: z.string() }),
+  answer: z.strictObject({ request: idOf("req"), answer: z.string() }),
   raise_budget: z.strictObject({
     target,
     budget: z.enum(["tokens", "money", "wallClock"]),
     limit: z.number().min(0).nullable(),
   }),
   /** Input to a thread at a known revision (lineage C3.2). */
-  continue: z.strictObject({
-    thread,
-    message,
-    provider: z.string().min(1).optional(),
-    model: z.string().min(1).optional(),
-    effort: z.string().min(1).optional(),
-    onBusy: z.enum(["reject", "queue", "steer"]).optional(),
-    expectedRevision: z.number().int().min(1).optional(),
-  }),
-  select: z.strictObject({
-    thread,
-    provider: z.string().min(1),
-    model: z.string().min(1).nullable().optional(),
-    effort: z.string().min(1).nullable().optional(),
-    cleanContext: z.boolean().optional(),
-  }),
-  rename: z.strictObject({ thread, title: z.string().nullable() }),
+  continue: z.strictObject({ thread, message: words, ...THREAD_FIELDS.continue }),
+  select: z.strictObject({ thread, ...THREAD_FIELDS.select }),
+  rename: z.strictObject({ thread, ...THREAD_FIELDS.rename }),
   archive: z.strictObject({ thread }),
-  pin: z.strictObject({ thread, section: z.enum(PIN_SECTIONS), text: z.string() }),
+  pin: z.strictObject({ thread, ...THREAD_FIELDS.pin }),
   /** `into`: the root of the tree unless given. */
-  merge_back: z.strictObject({ fork: thread, into: thread.optional(), run: runId.optional() }),
+  merge_back: z.strictObject({ fork: thread, ...THREAD_FIELDS.mergeBack }),
   undo_rollback: z.strictObject({ thread }),
-  edit_handoff: z.strictObject({ handoff: z.string(), text: z.string() }),
+  edit_handoff: z.strictObject({ handoff: z.string(), ...THREAD_FIELDS.editHandoff }),
   inject: z.strictObject({ transfer: z.string() }),
 } as const;
 

@@ -52,6 +52,12 @@ export const ID_PREFIXES = [
 ] as const;
 export type IdPrefix = (typeof ID_PREFIXES)[number];
 
+export const idOf = <Prefix extends IdPrefix>(prefix: Prefix) =>
+  z.custom<`${Prefix}_${string}`>(
+    (value) => typeof value === "string" && value.startsWith(`${prefix}_`),
+    `is no id of this kind; it looks like ${prefix}_…`,
+  );
+
 export const artifactIdSchema = z
   .string()
   .regex(/^art_[A-Za-z0-9]{21}$/)

@@ -214,7 +214,10 @@ export class Agent {
     return (await this.#control.read((view) => view.agent(this.threadId)))!;
   }
 
-  /** Usage of this agent and all below it (BUD-4). With figures: what the host of a host-driven root has used, counted first (HDR-5). */
+  /**
+   * Usage of this agent and all below it (BUD-4). With figures: what the host of a host-driven root has used, counted
+   * first (HDR-5).
+   */
   async usage(used?: HostUsage): Promise<Usage> {
     check("Agent.usage", AGENT.usage, used);
     if (used !== undefined) await this.#control.reportUsage(this.threadId, used);

@@ -4,8 +4,8 @@
  */
 import { z } from "zod";
 import type { AgentPath } from "../protocol/agent-path.ts";
-import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
-import type { IdPrefix } from "../protocol/ids.ts";
+import { COMMAND_ARGUMENTS, THREAD_FIELDS } from "../protocol/command.ts";
+import { idOf } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { HostUsage } from "../control/host.ts";
 import type { InterruptInput } from "../control/interrupt.ts";
@@ -27,11 +27,6 @@ export const key = z.string().min(1).optional();
 export const flag = z.boolean().optional();
 export const cursor = z.string().nullable().optional();
 const figure = z.number().min(0);
-export const idOf = <Prefix extends IdPrefix>(prefix: Prefix) =>
-  z.custom<`${Prefix}_${string}`>(
-    (value) => typeof value === "string" && value.startsWith(`${prefix}_`),
-    `is no id of this kind; it looks like ${prefix}_…`,
-  );
 const outputSchema = z.record(z.string(), z.json()) as unknown as z.ZodType<JsonObject>;
 
 const keyed = optionsOf<Keyed>({ key });
@@ -71,7 +66,7 @@ export const AGENT = {
       outputSchema: requestShape.outputSchema,
       acceptance: requestShape.acceptance,
       provider: text.min(1).optional(),
-      expectedRevision: count.optional(),
+      expectedRevision: THREAD_FIELDS.continue.expectedRevision,
       model: text.min(1).optional(),
       effort: text.min(1).optional(),
       signal: signalSchema.optional(),

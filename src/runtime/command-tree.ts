@@ -51,8 +51,11 @@ export interface CommandReceipt {
   readonly answer: JsonObject;
 }
 
+/** One that is sent always has its verb; one that is read may have lost it. */
+type SentCommand = CommandRecord & { readonly verb: CommandVerb };
+
 /** They look at what nobody will settle any more first, so that a dead owner's run is in nobody's way (lineage C14.6). */
-const RECONCILES: ReadonlySet<CommandRecord["verb"]> = new Set(["continue", "close"]);
+const RECONCILES: ReadonlySet<CommandVerb> = new Set(["continue", "close"]);
 const LOOK_MS = 25;
 const ANSWER_MS = 10_000;
 /** The claim lasts for one commit; a process that dies in it is proved dead, or waited for so long. */
@@ -61,8 +64,9 @@ const CLAIM_MS = 5_000;
 /**
  * Carries out one command on a tree, whichever process owns it: `interrupt`, `close`, `followup`, `send`, `answer` or
  * `raise_budget`.
- * @throws the refusal of the command; RejectedError `AGENT_NOT_FOUND` for an unknown tree; `NOT_OWNER` when the owner gives no answer in time: the command stays in
- * its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another command.
+ * @throws the refusal of the command; RejectedError `AGENT_NOT_FOUND` for an unknown tree; `NOT_OWNER` when the owner
+ * gives no answer in time: the command stays in its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another
+ * command.
  */
 export async function commandTree(
   store: Store,
@@ -75,7 +79,7 @@ export async function commandTree(
   const { clock = systemClock, timeoutMs = ANSWER_MS, signal } = options;
   const isDead = options.provenDead ?? provenDead;
   const ids = createIds(systemRandom);
-  const command: CommandRecord = {
+  const command: SentCommand = {
     id: options.key === undefined ? ids.mint("cmd") : idOfKey(treeId, options.key),
     treeId,
     verb,
@@ -154,7 +158,7 @@ function requireSame(row: CommandRecord, command: CommandRecord, key: string | u
 async function applyHere(
   store: Store,
   ids: Ids,
-  command: CommandRecord,
+  command: SentCommand,
   isDead: (owner: ProcessIdentity) => boolean,
 ): Promise<CommandReceipt | null> {
   const { treeId } = command;
@@ -173,7 +177,7 @@ async function applyHere(
       const row = tx.command(command.id)!;
       if (row.state === "pending") {
         const plan = new Transaction(tx, withoutOwner(tx, treeId, ids));
-        if (RECONCILES.has(row.verb)) recoverUnowned(plan, DEFAULT_LINEAGE_LIMITS.reservationTtlMs);
+        if (RECONCILES.has(command.verb)) recoverUnowned(plan, DEFAULT_LINEAGE_LIMITS.reservationTtlMs);
         applyCommand(plan, row, () => "");
         return { appliedBy: "here", answer: tx.command(command.id)!.answer as JsonObject } as const;
       }

@@ -3,48 +3,38 @@
  * a run or a point of that name is there is told where it is looked for, with a code of its own.
  */
 import { z } from "zod";
-import { PIN_SECTIONS } from "../protocol/snapshot.ts";
-import { CONTINUITIES, forkPolicySchema } from "../protocol/thread.ts";
-import { optionsOf } from "../platform/check.ts";
+import { THREAD_FIELDS, words } from "../protocol/command.ts";
+import type { CheckpointId, ProviderThreadId, RunId } from "../protocol/ids.ts";
+import { CONTINUITIES, type ForkPolicy, forkPolicySchema } from "../protocol/thread.ts";
+import { optionsOf, variantsOf } from "../platform/check.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
 import type { ThreadOptions } from "../threads/create.ts";
 import type { RollbackOptions, RollbackTo } from "../threads/rollback.ts";
-import { count, cursor, flag, idOf, key, page, rows, text } from "./arguments.ts";
+import { cursor, key, page, rows, text } from "./arguments.ts";
 import type { ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
 import type { ContinueOptions, ForkOptions, MergeOptions, SelectionInput } from "./threads.ts";
 
 const name = text.min(1);
-/** A text that says something. */
-const words = text.regex(/\S/, "is blank");
 const id = text;
-/** Of a discriminated union the type that its schema is for. */
-const as = <T>(schema: z.ZodType): z.ZodType<T> => schema as z.ZodType<T>;
 
-const point = as<ForkPointName>(
-  z.discriminatedUnion("kind", [
-    z.strictObject({ kind: z.literal("latest_stable") }),
-    z.strictObject({ kind: z.literal("run"), runId: text }),
-    z.strictObject({ kind: z.literal("checkpoint"), checkpointId: text }),
-    z.strictObject({ kind: z.literal("message"), seq: z.number().int().nullable() }),
-    z.strictObject({ kind: z.literal("provider_thread"), providerThreadId: text }),
-  ]),
-);
-const rollbackTo = as<RollbackTo>(
-  z.discriminatedUnion("kind", [
-    z.strictObject({ kind: z.literal("ordinal"), ordinal: z.number().int() }),
-    z.strictObject({ kind: z.literal("checkpoint"), checkpointId: text }),
-    z.strictObject({ kind: z.literal("before_message"), seq: z.number().int() }),
-  ]),
-);
-const selection = optionsOf<SelectionInput>({
-  provider: name,
-  model: name.nullable().optional(),
-  effort: name.nullable().optional(),
-  cleanContext: flag,
+const point = variantsOf<ForkPointName>({
+  latest_stable: {},
+  run: { runId: text as z.ZodType<RunId> },
+  checkpoint: { checkpointId: text as z.ZodType<CheckpointId> },
+  message: { seq: z.number().int().nullable() },
+  provider_thread: { providerThreadId: text as z.ZodType<ProviderThreadId> },
 });
-const forkOptions = optionsOf<ForkOptions>({
+const rollbackTo = variantsOf<RollbackTo>({
+  ordinal: { ordinal: z.number().int() },
+  checkpoint: { checkpointId: text as z.ZodType<CheckpointId> },
+  before_message: { seq: z.number().int() },
+});
+const selection = optionsOf<SelectionInput>(THREAD_FIELDS.select);
+/** `ForkOptions` as they are used. */
+export type ForkChoice = Omit<ForkOptions, "policy"> & { readonly policy?: ForkPolicy };
+const forkOptions = optionsOf<ForkChoice>({
   at: point.optional(),
-  policy: as<ForkOptions["policy"]>(forkPolicySchema.optional()),
+  policy: forkPolicySchema.optional(),
   title: words.optional(),
 });
 
@@ -77,29 +67,22 @@ export const THREADS = {
     continuity: z.enum(CONTINUITIES).optional(),
     parent: name.optional(),
   }),
-  editHandoff: z.strictObject({ id, text: words }),
+  editHandoff: z.strictObject({ id, ...THREAD_FIELDS.editHandoff }),
   continue: z.strictObject({
     id,
     message: words,
-    options: optionsOf<ContinueOptions>({
-      provider: name.optional(),
-      model: name.optional(),
-      effort: name.optional(),
-      onBusy: z.enum(["reject", "queue", "steer"]).optional(),
-      expectedRevision: count.optional(),
-      key,
-    }),
+    options: optionsOf<ContinueOptions>({ ...THREAD_FIELDS.continue, key }),
   }),
   select: z.strictObject({ id, choice: selection.nullable() }),
   preview: z.strictObject({ id, choice: selection }),
-  rename: z.strictObject({ id, title: words.nullable() }),
-  pin: z.strictObject({ id, section: z.enum(PIN_SECTIONS), text: words }),
+  rename: z.strictObject({ id, ...THREAD_FIELDS.rename }),
+  pin: z.strictObject({ id, ...THREAD_FIELDS.pin }),
   planFork: z.strictObject({ id, options: forkOptions }),
   reference: z.strictObject({ id, at: point }),
   fork: z.strictObject({ id, options: forkOptions }),
   mergeBack: z.strictObject({
     fork: id,
-    options: optionsOf<MergeOptions>({ into: name.optional(), run: idOf("run").optional() }),
+    options: optionsOf<MergeOptions>(THREAD_FIELDS.mergeBack),
   }),
   rollBack: z.strictObject({
     id,

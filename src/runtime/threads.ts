@@ -25,7 +25,7 @@ import { undoRollback } from "../threads/rollback-undo.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
 import { archive, continueThread, pin, rename, requireOpenThread, select } from "../threads/verbs.ts";
-import { THREADS } from "./thread-arguments.ts";
+import { type ForkChoice, THREADS } from "./thread-arguments.ts";
 import { ThreadReads } from "./thread-reads.ts";
 import { Work } from "./work.ts";
 
@@ -201,7 +201,10 @@ export class Threads extends ThreadReads {
     return this.get(id);
   }
 
-  /** Keeps a line: with the run that is under way, else with the next one (C3.9). @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`. */
+  /**
+   * Keeps a line: with the run that is under way, else with the next one (C3.9).
+   * @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`.
+   */
   async pin(id: string, section: PinSection, text: string): Promise<Pin> {
     check("Threads.pin", THREADS.pin, { id, section, text });
     return this.#apply(id, (tx) => pin(tx, id, section, text));
@@ -209,13 +212,13 @@ export class Threads extends ThreadReads {
 
   /** What a fork would be, without making it (C5.12). @throws RejectedError of the codes of C5. */
   async planFork(id: string, options: ForkOptions = {}): Promise<PlannedFork> {
-    check("Threads.planFork", THREADS.planFork, { id, options });
-    const { fork, title, availability } = await this.#planOf(id, options);
+    const { options: choice } = check("Threads.planFork", THREADS.planFork, { id, options });
+    const { fork, title, availability } = await this.#planOf(id, choice);
     return { point: fork.point, draft: fork.draft, carries: fork.carries, title, availability };
   }
 
-  #planOf(id: string, options: ForkOptions): Promise<ForkPlan> {
-    return planOf(this.#ports, forkRequest(id, options));
+  #planOf(id: string, choice: ForkChoice): Promise<ForkPlan> {
+    return planOf(this.#ports, forkRequest(id, choice));
   }
 
   /**
@@ -241,8 +244,8 @@ export class Threads extends ThreadReads {
    * @throws RejectedError `THREAD_NOT_FOUND`, `SOURCE_POINT_…`, `FORK_…`, `LINEAGE_…`, `COMMAND_ID_CONFLICT`.
    */
   async fork(id: string, options: ForkOptions = {}): Promise<ForkedThread> {
-    check("Threads.fork", THREADS.fork, { id, options });
-    return makeFork(this.#ports, forkRequest(id, options));
+    const { options: choice } = check("Threads.fork", THREADS.fork, { id, options });
+    return makeFork(this.#ports, forkRequest(id, choice));
   }
 
   /** Brings a fork back into the thread that it was forked from (C7). */
@@ -309,14 +312,16 @@ export class Threads extends ThreadReads {
   }
 }
 
+const DEFAULT_POLICY = forkPolicySchema.parse({});
+
 function forkRequest(
   source: string,
-  { at = { kind: "latest_stable" }, policy = {}, title }: ForkOptions,
+  { at = { kind: "latest_stable" }, policy = DEFAULT_POLICY, title }: ForkChoice,
 ): ForkRequest {
   return {
     source,
     at,
-    policy: forkPolicySchema.parse(policy),
+    policy,
     title: title === undefined ? null : requireTitle(title),
     createdBy: "user",
   };

@@ -5,6 +5,7 @@
  * - T1 Opening is all that is needed: what was under way is recovered by it, and what waits to run runs.
  * - T2 One tree that cannot be opened, or that another process was faster to open, is in no other's way.
  */
+import type { TreeRecord } from "../protocol/agent.ts";
 import { CoppiceError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { Logger } from "../platform/logger.ts";
@@ -27,11 +28,13 @@ export interface TreeCounts {
 /** A tree of the store, as a list shows it. */
 export interface TreeSummary {
   readonly id: TreeId;
+  /** Null for one without a title, too. */
   readonly title: string | null;
-  readonly createdAt: number;
-  /** Null where one of its rows cannot be read; its owner sets that aside. */
+  /** Null where the tree's own row cannot be read: title and counts are not known then, and it cannot be opened. */
+  readonly createdAt: number | null;
+  /** Null where one of its rows cannot be read; its owner sets aside what it can go on without. */
   readonly counts: TreeCounts | null;
-  /** The process whose lease lives; null when nobody runs the tree. */
+  /** The process whose lease lives; null when nobody runs the tree, or the lease cannot be read. */
   readonly owner: Owner | null;
 }
 
@@ -40,26 +43,34 @@ type IsDead = (owner: ProcessIdentity) => boolean;
 /** A page of trees, newest first. */
 export function listTrees(store: Store, page: PageRequest, isDead: IsDead): Promise<Page<TreeSummary>> {
   return store.read((view) => {
-    const { rows, next } = view.trees(page);
-    const summaries = rows.map(({ treeId: id, title, createdAt, agents }) => ({
-      id,
-      title,
-      createdAt,
-      counts: countsOf(view, id, agents + 1),
-      owner: liveOwner(view, id, isDead),
-    }));
-    return { rows: summaries, next };
+    const { rows, next } = view.treeIds(page);
+    return { rows: rows.map((id) => summaryOf(view, id, isDead)), next };
   });
 }
 
-function countsOf(view: StoreView, id: TreeId, registered: number): TreeCounts | null {
+function summaryOf(view: StoreView, id: TreeId, isDead: IsDead): TreeSummary {
+  const record = unlessBroken(() => view.tree(id)!);
+  return {
+    id,
+    title: record?.title ?? null,
+    createdAt: record?.createdAt ?? null,
+    counts: record === null ? null : unlessBroken(() => countsOf(view, record)),
+    owner: unlessBroken(() => liveOwner(view, id, isDead)),
+  };
+}
+
+function countsOf(view: StoreView, { treeId: id, agents }: TreeRecord): TreeCounts {
+  return {
+    registered: agents + 1,
+    openRuns: view.openRuns(id).length,
+    triggered: view.triggered(id).length,
+    commands: view.pendingCommands(id).length,
+  };
+}
+
+function unlessBroken<T>(read: () => T): T | null {
   try {
-    return {
-      registered,
-      openRuns: view.openRuns(id).length,
-      triggered: view.triggered(id).length,
-      commands: view.pendingCommands(id).length,
-    };
+    return read();
   } catch (error) {
     if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") return null;
     throw error;

@@ -40,6 +40,7 @@ type Rows<K extends keyof BackendTx> = Pick<BackendTx, K>;
 export type AgentRows = Rows<
   | "tree"
   | "trees"
+  | "treeIds"
   | "billed"
   | "agent"
   | "agentAt"

@@ -121,6 +121,8 @@ export interface StoreView {
   tree(id: TreeId): TreeRecord | undefined;
   /** Trees, newest first. */
   trees(page: PageRequest): Page<TreeRecord>;
+  /** The same, of which no record is read: one that is broken is in no other's way. */
+  treeIds(page: PageRequest): Page<TreeId>;
   /** Trees that agents of this tree have made, oldest first. */
   billed(id: TreeId): readonly TreeRecord[];
   lease(id: TreeId): LeaseState | undefined;

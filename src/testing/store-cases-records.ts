@@ -261,6 +261,17 @@ export const recordCases = {
     }
     const trees = await store.read((view) => view.trees({ limit: 2 }).rows.map(({ treeId }) => treeId));
     assert.deepEqual(trees, [sampleId("thread", "tree7"), sampleId("thread", "tree6")]);
+    for (const limit of [1, 3, 8]) {
+      const [whole, ids] = await store.read((view) => {
+        const { next: after } = view.trees({ limit });
+        return [view.trees({ limit, after }), view.treeIds({ limit, after })] as const;
+      });
+      assert.deepEqual(ids, { ...whole, rows: whole.rows.map(({ treeId }) => treeId) });
+    }
+    await assert.rejects(
+      store.read((view) => view.treeIds({ limit: 5, after: "garbage" })),
+      { code: "INVALID_ARGUMENT" },
+    );
   },
 
   "hands out records that cannot be used to change it": async ({ store, lease, tree }) => {

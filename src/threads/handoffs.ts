@@ -61,11 +61,6 @@ function editable(look: Look, id: string): Found {
 /** The user's own text in place of the built one; it is sent as it is. */
 export function editHandoff(tx: Transaction, id: string, text: string): HandoffRecord {
   const { handoff, transfer } = editable(tx, id);
-  if (text.trim() === "") {
-    throw new RejectedError("INVALID_ARGUMENT", "the text of a handoff is blank; say what is to be known.", {
-      argument: "text",
-    });
-  }
   requireText("text", text, tx.context.lineage.handoffBytes);
   const { kind, fromProviderThreadIds, toProviderThreadId, coveredRuns, coveredRunOrdinals } = handoff;
   const bytes = Buffer.byteLength(text);

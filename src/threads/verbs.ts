@@ -3,14 +3,12 @@
  * plan over the store; what needs a provider, or another tree, stands elsewhere.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
 import type { ProviderSelection, ThreadFacts } from "../protocol/thread.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
-import { check } from "../platform/check.ts";
 import { requireText } from "../platform/text.ts";
 import { userInput, type UserInput } from "../control/messages.ts";
 import { contextOf } from "../control/thread-context.ts";
@@ -102,13 +100,7 @@ const PIN_BYTES = 4096;
 export function pin(tx: Transaction, id: string, section: PinSection, text: string): Pin {
   const agent = threadOf(tx, id);
   requireOpenThread(agent);
-  if (text.trim() === "") {
-    throw new RejectedError("INVALID_ARGUMENT", "a pin is blank; give the line that is to be kept.", {
-      argument: "text",
-    });
-  }
   requireText("text", text, PIN_BYTES);
-  check("pin", COMMAND_ARGUMENTS.pin, { thread: id, section, text });
   const line: Pin = { pinId: tx.id("pin"), section, text };
   const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
   if (run !== undefined) tx.store.putRun({ ...run, pins: [...run.pins, line] });

@@ -1,17 +1,15 @@
 /** `pin_context`: a line that is kept word for word, in this thread and wherever it is handed over (lineage C3.9, C6.4). */
 import { z } from "zod";
-import { PIN_SECTIONS } from "../protocol/snapshot.ts";
+import { THREAD_FIELDS } from "../protocol/command.ts";
 import { once, receiptKey } from "../control/idempotency.ts";
 import { pin } from "../threads/verbs.ts";
 import { type BuiltIn, builtIn, result } from "./built-in.ts";
 
 const input = z.strictObject({
-  section: z
-    .enum(PIN_SECTIONS)
-    .describe(
-      "`decisions` that were made, `constraints` to keep to, `openItems` that are undecided, `nextActions` that are due.",
-    ),
-  text: z.string().describe("One line that stands for itself; at most 4,096 bytes."),
+  section: THREAD_FIELDS.pin.section.describe(
+    "`decisions` that were made, `constraints` to keep to, `openItems` that are undecided, `nextActions` that are due.",
+  ),
+  text: THREAD_FIELDS.pin.text.describe("One line that stands for itself; at most 4,096 bytes."),
 });
 
 const description = `Keeps a line of your work word for word. It is there in your later runs, when another model takes over, when the thread is forked, and in your result if you are cut off.

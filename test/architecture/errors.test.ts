@@ -1,16 +1,36 @@
-/** The list of errors holds nothing that nobody raises, and what threads raise is met by a test on every surface that can. */
-import { globSync, readFileSync } from "node:fs";
+/**
+ * No code of the list of errors is only compared with, and what threads raise is expected by a test on every surface that can
+ * show it. That a code is thrown where it should be, and that a test runs into it, the tests themselves say.
+ */
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { ERROR_CODES } from "../../src/protocol/errors.ts";
+import { readSources, stringsOf, type Text } from "./scanner.ts";
 
-const textOf = (pattern: string, besides: readonly string[] = []): string =>
-  globSync(pattern)
-    .filter((file) => !besides.includes(file))
-    .map((file) => readFileSync(file, "utf8"))
-    .join("\n");
+const root = fileURLToPath(new URL("../..", import.meta.url));
 
-const isNamed = (text: string, code: string): boolean =>
-  text.includes(`"${code}"`) || text.includes(` ${code} `);
+/** Strings of these roles in these folders. */
+const namedIn = (
+  folders: readonly string[],
+  roles: readonly Text["role"][],
+  besides: readonly string[] = [],
+): ReadonlySet<string> =>
+  new Set(
+    folders
+      .flatMap((folder) => readSources(root, folder))
+      .filter(({ path }) => !besides.includes(path))
+      .flatMap(stringsOf)
+      .filter(({ role }) => roles.includes(role))
+      .map(({ value }) => value),
+  );
+
+/** As a test expects one: `code: "X"`, a row of a table of cases, or given to a matcher. */
+const EXPECTED = ["code", "row", "argument"] as const;
+
+/** Codes of threads that no caller is given. */
+const CAUGHT_WITHIN: Readonly<Record<string, string>> = {
+  HANDOFF_GENERATION_FAILED: "the deterministic summary stands in, and its text names the code",
+};
 
 /** Codes of threads which no command of the line can lead to. */
 const NOT_ON_THE_LINE: Readonly<Record<string, string>> = {
@@ -31,15 +51,22 @@ const OF_THREADS = ERROR_CODES.filter((code) =>
 );
 
 describe("the list of errors", () => {
-  const sources = textOf("src/**/*.ts", ["src/protocol/errors.ts", "src/cli/failure.ts"]);
-  test.for(ERROR_CODES)("%s is raised somewhere", (code) => {
-    expect(sources).toContain(`"${code}"`);
+  const sources = namedIn(
+    ["src"],
+    ["code", "row", "argument", "other"],
+    ["src/protocol/errors.ts", "src/cli/failure.ts"],
+  );
+  test.for(ERROR_CODES)("%s is named by the code, and not only to be compared with", (code) => {
+    expect(sources).toContain(code);
   });
 
-  const library = textOf("test/{contract,unit}/**/*.test.ts", ["test/contract/errors.test.ts"]);
-  const line = textOf("test/surfaces*/**/*.test.ts");
-  test.for(OF_THREADS)("%s is met through the library, and on the command line where that can be", (code) => {
-    expect(isNamed(library, code)).toBe(true);
-    expect(isNamed(line, code)).toBe(!Object.hasOwn(NOT_ON_THE_LINE, code));
-  });
+  const library = namedIn(["test/contract", "test/unit"], EXPECTED, ["test/contract/errors.test.ts"]);
+  const line = namedIn(["test/surfaces", "test/surfaces-long"], EXPECTED);
+  test.for(OF_THREADS)(
+    "%s is expected by a test of the library, and by one of the command line where that can be",
+    (code) => {
+      expect(library.has(code)).toBe(!Object.hasOwn(CAUGHT_WITHIN, code));
+      expect(line.has(code)).toBe(!Object.hasOwn(NOT_ON_THE_LINE, code));
+    },
+  );
 });

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { folderOf, judge, table } from "./layers.ts";
-import { ambientUsesOf, importsOf, readSources, titlesOf } from "./scanner.ts";
+import { ambientUsesOf, importsOf, readSources, stringsOf, titlesOf } from "./scanner.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const sources = existsSync(`${root}/src`) ? readSources(root, "src") : [];
@@ -77,6 +77,12 @@ describe("planted violations", () => {
     ["an entry point", "src/store/a.ts", 'import { x } from "../index.ts";', /entry point/],
     ["a way out", "src/store/a.ts", 'import { x } from "../../test/x.ts";', /leaves src/],
     ["a computed import", "src/store/a.ts", "await import(name);", /computed/],
+    [
+      "a second computed import",
+      "src/cli/config.ts",
+      "await import(named); await import(another);",
+      /computed/,
+    ],
     ["require", "src/store/a.ts", 'require("pino");', /no home/],
     ["a new folder", "src/helpers/a.ts", "export {};", /not in the layer table/],
   ] as const)("%s is seen", ([, path, text, fault]) => {
@@ -96,6 +102,7 @@ describe("planted violations", () => {
     ].join("\n");
     expect(judge({ path: "src/mailbox/deep/a.ts", text: text.replaceAll('"../', '"../../') })).toEqual([]);
     expect(judge({ path: "src/testing/deep/a.ts", text: 'import "../../runtime/a.ts";' })).toEqual([]);
+    expect(judge({ path: "src/cli/config.ts", text: "await import(named);" })).toEqual([]);
     expect(judge({ path: "src/index.ts", text: 'export * from "./runtime/a.ts";' })).toEqual([]);
   });
 
@@ -147,6 +154,27 @@ describe("planted violations", () => {
       'const text = "Math.random()"; const o = { crypto: 1 };',
     ].join("\n");
     expect(ambientUsesOf({ path: "src/a/a.ts", text })).toEqual([]);
+  });
+
+  test("strings are told by where they stand, and comments and types hold none", () => {
+    const text = [
+      '// code: "IN_A_COMMENT"',
+      'type T = "IN_A_TYPE";',
+      'if (error.code === "COMPARED" || "NEITHER" != code) throw new Refusal("THROWN");',
+      'switch (code) { case "CASE": refuse("GIVEN"); }',
+      'expect(error).toMatchObject({ code: "EXPECTED" });',
+      'const CASES = [["ROW", 2, "COLUMN"]];',
+    ].join("\n");
+    expect(stringsOf({ path: "a.ts", text }).map(({ value, role }) => `${value} ${role}`)).toEqual([
+      "COMPARED compared",
+      "NEITHER compared",
+      "THROWN other",
+      "CASE compared",
+      "GIVEN argument",
+      "EXPECTED code",
+      "ROW row",
+      "COLUMN other",
+    ]);
   });
 
   test("titles are found whatever the helper, skipped tests are not", () => {

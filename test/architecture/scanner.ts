@@ -104,6 +104,43 @@ export function ambientUsesOf(source: Source): string[] {
   return found;
 }
 
+/** A string of the code; what stands in comments and types is none. */
+export interface Text {
+  readonly value: string;
+  /**
+   * `compared`: by an operator or as a case. `code`: the value of a property of that name. `row`: the first of a list in a
+   * list. `argument`: of a call.
+   */
+  readonly role: "compared" | "code" | "row" | "argument" | "other";
+}
+
+export function stringsOf(source: Source): Text[] {
+  const found: Text[] = [];
+  const rows = new Set<unknown>();
+  for (const { node, parent, key } of walk(parse(source))) {
+    if (node.type === "ArrayExpression" && parent?.type === "ArrayExpression")
+      rows.add(list(node["elements"])[0]);
+    if (node.type !== "Literal" || typeof node["value"] !== "string" || parent?.type === "TSLiteralType")
+      continue;
+    const compared =
+      parent?.type === "SwitchCase" ||
+      (parent?.type === "BinaryExpression" && /^[!=]==?$/.test(text(parent["operator"])));
+    const ofCode = parent?.type === "Property" && key === "value" && dotted(parent["key"]) === "code";
+    const argument = parent?.type === "CallExpression" && key === "arguments";
+    const role = compared
+      ? "compared"
+      : ofCode
+        ? "code"
+        : rows.has(node)
+          ? "row"
+          : argument
+            ? "argument"
+            : "other";
+    found.push({ value: text(node["value"]), role });
+  }
+  return found;
+}
+
 /** Calls whose first argument is a string and which are given a function: a test and its title, by any helper. */
 export function titlesOf(source: Source): string[] {
   const found: string[] = [];

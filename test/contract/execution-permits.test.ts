@@ -16,17 +16,8 @@ import type { JsonObject } from "../../src/protocol/json.ts";
 import type { WorkspaceCapture } from "../../src/platform/workspace/port.ts";
 import { harness, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
+import { NO_CAPTURE } from "../support/no-capture.ts";
 
-const unasked = (): never => {
-  throw new Error("It is not asked for.");
-};
-const NO_CAPTURE: WorkspaceCapture = {
-  available: unasked,
-  capture: unasked,
-  diff: unasked,
-  restore: unasked,
-  remove: unasked,
-};
 const NONE = { fork_turns: "none" };
 const MORE = repeat(say("more"));
 const names = (count: number): string[] => Array.from({ length: count }, (_, at) => `w${at}`);

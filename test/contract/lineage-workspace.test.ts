@@ -13,6 +13,7 @@ import type { RunRecord } from "../../src/protocol/run.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
 import { look } from "../support/look.ts";
+import { NO_CAPTURE } from "../support/no-capture.ts";
 import { temporaryFolder, TestRepository } from "../support/repository.ts";
 
 /** Real processes, on a machine that may be busy. */
@@ -121,7 +122,7 @@ describe.each(STORES)("workspaces on %s", processes, (store) => {
     const r = repository();
     const held = Promise.withResolvers<void>();
     const capture: WorkspaceCapture = {
-      ...NOTHING,
+      ...NO_CAPTURE,
       async capture() {
         await held.promise;
         return { status: "ready", ref: "refs/x", tree: "t", summary: "s", files: [], omitted: [] };
@@ -157,7 +158,7 @@ describe.each(STORES)("workspaces on %s", processes, (store) => {
       { status: "none", reason: "no git" },
     ],
   ] as const)("C1.18 ends no run otherwise when %s", async ([, capture, state]) => {
-    const port: WorkspaceCapture = { ...NOTHING, capture };
+    const port: WorkspaceCapture = { ...NO_CAPTURE, capture };
     await using h = await open(repository(), {
       runtime: { workspaceCapture: port },
       scripts: { "*": [say("ok")] },
@@ -191,7 +192,7 @@ describe.each(STORES)("workspaces on %s", processes, (store) => {
   test("S0-65 S0-59 C5.1 the latest stable run is one whose state was captured", async () => {
     let captures = 0;
     const capture: WorkspaceCapture = {
-      ...NOTHING,
+      ...NO_CAPTURE,
       async capture() {
         captures += 1;
         if (captures !== 2) return { status: "missing", reason: "failed", lasting: false };
@@ -224,7 +225,7 @@ describe.each(STORES)("workspaces on %s", processes, (store) => {
     expect(workspaceOf(run)).toMatchObject({ status: "ready" });
 
     const endless: WorkspaceCapture = {
-      ...NOTHING,
+      ...NO_CAPTURE,
       capture: (_folder, _request, { signal }) =>
         new Promise((resolve) =>
           signal!.addEventListener("abort", () =>
@@ -248,7 +249,7 @@ describe.each(STORES)("workspaces on %s", processes, (store) => {
     const r = repository();
     let stuck = true;
     const capture: WorkspaceCapture = {
-      ...NOTHING,
+      ...NO_CAPTURE,
       capture: () =>
         stuck
           ? new Promise(() => undefined)
@@ -273,17 +274,6 @@ describe.each(STORES)("workspaces on %s", processes, (store) => {
     expect((await runsOf(h)).map((run) => workspaceOf(run)?.status)).toEqual(["missing", "ready"]);
   });
 });
-
-const never = (): never => {
-  throw new Error("It is not asked for.");
-};
-const NOTHING: WorkspaceCapture = {
-  available: never,
-  capture: never,
-  diff: never,
-  restore: never,
-  remove: never,
-};
 
 describe.each(STORES)("worktrees on %s", processes, (store) => {
   const open = (

@@ -11,6 +11,7 @@ import type { WriteKind } from "../../src/testing/faulty-store.ts";
 import { sampleCommand } from "../../src/testing/store-records.ts";
 import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
+import { NO_CAPTURE } from "../support/no-capture.ts";
 
 const LIVING = { provenDead: () => false };
 const ANSWERS = { "*": [repeat(say("done"))] };
@@ -119,11 +120,8 @@ describe.each(STORES)("an owner that ends on %s", (store) => {
 
   test("REC-2 who opens a tree that is being given back waits, and has it then", async () => {
     const held = promised();
-    const none = async (): Promise<never> => Promise.reject(new Error("not asked for here"));
     const capture: WorkspaceCapture = {
-      diff: none,
-      restore: none,
-      remove: none,
+      ...NO_CAPTURE,
       available: async () => ({ status: "ready" }),
       capture: async () => {
         await held.kept;

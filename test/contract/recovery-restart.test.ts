@@ -182,3 +182,25 @@ describe.each(STORES)("after a restart on %s", (store) => {
     h.provider.gates.openAll();
   });
 });
+
+test("REC-1 a tree whose own row cannot be read is listed with what is known, among the others", async () => {
+  const three = await killed("sqlite");
+  await using h = three.h;
+  h.runtime = await restarted(three);
+  h.edit("UPDATE trees SET body = substr(body, 1, 40) WHERE id = ?", three.running.id);
+  const known = { createdAt: expect.any(Number), counts: { registered: expect.any(Number) } };
+  expect((await h.runtime.trees()).rows).toMatchObject([
+    { id: three.waiting.id, title: "waiting", ...known },
+    { id: three.running.id, title: null, createdAt: null, counts: null, owner: null },
+    { id: three.idle.id, title: "idle", ...known },
+  ]);
+  // It ends a page, and begins one.
+  const pages = [await h.runtime.trees({ limit: 2 })];
+  pages.push(await h.runtime.trees({ limit: 1, after: three.waiting.id }));
+  expect(pages.map(({ rows, next }) => [rows.length, next])).toEqual([
+    [2, three.running.id],
+    [1, three.running.id],
+  ]);
+  expect(idsOf(await h.runtime.openPending())).toEqual([three.waiting.id]);
+  h.provider.gates.openAll();
+});

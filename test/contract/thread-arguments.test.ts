@@ -1,6 +1,9 @@
 /** What the methods of `runtime.threads` are given: looked at before anything is read or changed, and answered with. */
 import { describe, expect, test } from "vitest";
+import type { CommandVerb } from "../../src/protocol/command.ts";
+import type { JsonObject } from "../../src/protocol/json.ts";
 import { repeat, say } from "../../src/providers/scripted/script.ts";
+import { commandTree } from "../../src/runtime/command-tree.ts";
 import { ThreadReads } from "../../src/runtime/thread-reads.ts";
 import { Threads } from "../../src/runtime/threads.ts";
 import { Work } from "../../src/runtime/work.ts";
@@ -62,7 +65,7 @@ const WRONG: Readonly<Record<string, Cases>> = {
     [[NOBODY, "x", { onBusy: "later" }], /options\.onBusy: /],
     [[NOBODY, "x", { providr: "y" }], /unknown field `providr`. Accepted fields of options: provider, model/],
     [[NOBODY, "x", { model: { a: 1 } }], /options\.model: /],
-    [[NOBODY, "x", { expectedRevision: -1 }], /options\.expectedRevision: .*>=0/],
+    [[NOBODY, "x", { expectedRevision: 0 }], /options\.expectedRevision: .*>=1/],
     [[NOBODY, "x", { key: "" }], /options\.key: /],
     [[NOBODY, "x", null], /options: .*received null/],
   ],
@@ -156,6 +159,39 @@ describe.each(STORES)("arguments of commands on threads on %s", (store) => {
     }
     expect(await h.tree.log(0)).toEqual(before);
     expect((await h.runtime.threads.list({ state: "any" })).rows).toHaveLength(1);
+  });
+
+  test("C3.1 REC-2 what a verb does not take, no method takes either, for the same reason", async () => {
+    await using h = await talkative();
+    const { id } = h.tree;
+    const { threads } = h.runtime;
+    await h.tree.close();
+    const twice: readonly (readonly [CommandVerb, object, (given: never) => Promise<unknown>])[] = [
+      ["continue", { expectedRevision: 0 }, (given) => threads.continue(id, "x", given)],
+      ["continue", { effort: "" }, (given) => threads.continue(id, "x", given)],
+      ["select", { provider: "", model: "", cleanContext: 1 }, (given) => threads.select(id, given)],
+      ["rename", { title: BLANK }, ({ title }) => threads.rename(id, title)],
+      ["pin", { section: "decision", text: BLANK }, ({ section, text }) => threads.pin(id, section, text)],
+      ["merge_back", { into: "", run: "5" }, (given) => threads.mergeBack(id, given)],
+      ["edit_handoff", { text: BLANK }, ({ text }) => threads.editHandoff("hnd_1", text)],
+    ];
+    const faultsOf = async (refused: Promise<unknown>) => {
+      const error = (await refused.catch((thrown: unknown) => thrown)) as {
+        details: { faults: { path: string; message: string }[] };
+      };
+      return error.details.faults.map(({ path, message }) => [path.split(".").at(-1), message]);
+    };
+    const beside: Readonly<Partial<Record<CommandVerb, object>>> = {
+      continue: { thread: id, message: "x" },
+      merge_back: { fork: id },
+      edit_handoff: { handoff: "hnd_1" },
+    };
+    for (const [verb, given, method] of twice) {
+      const args = { ...(beside[verb] ?? { thread: id }), ...given } as JsonObject;
+      const sent = commandTree(h.store, id, verb, args, { clock: h.clock, provenDead: () => true });
+      expect([verb, await faultsOf(sent)]).toEqual([verb, await faultsOf(method(given as never))]);
+    }
+    h.tree = await h.runtime.openTree({ id });
   });
 
   test("C3.2 continue answers with a work whose outcome can be awaited, the same one for the same key", async () => {

@@ -153,6 +153,31 @@ describe("providers of the user's own", () => {
     expect(named).toMatchObject({ code: 0, stdout: "an answer of my own\n" });
   });
 
+  test("are not asked by what only looks", async () => {
+    const broken = { COPPICE_CONFIG: join(place.path, "nowhere.ts") };
+    const looking = (...args: string[]) => place.start([...args, "--store", place.store], broken).ended;
+    for (const args of [
+      ["thread", "list", "--all"],
+      ["thread", "context", known["echo"]!],
+      ["thread", "transcript", known["echo"]!],
+      ["transfers", known["fork"]!],
+    ])
+      expect(await looking(...args)).toMatchObject({ code: 0, stderr: "" });
+    expect((await looking("thread", "history", known["echo"]!)).stderr).toMatch(/there is no file/);
+  });
+
+  test("are looked at once by a command that runs a tree", async () => {
+    const once = join(place.path, "once.mjs");
+    writeFileSync(
+      once,
+      "let asked = 0; export default { get providers() { if (asked++ > 0) throw new Error('again'); return {}; } };",
+    );
+    const { treeId } = JSON.parse((await place.run("thread", "show", known["echo"]!, "--json")).stdout);
+    const args = ["agent", "followup", "/root", "hello", "--tree", treeId, "--run"];
+    const ended = await place.start([...args, "--config", once, "--store", place.store]).ended;
+    expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining("hello") });
+  });
+
   test.for([
     ["nowhere.ts", null, /there is no file/],
     ["broken.mjs", "export default {", /cannot be loaded/],

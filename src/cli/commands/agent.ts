@@ -36,14 +36,14 @@ export function addAgent(program: Command, terminal: Terminal): void {
     .argument("[message]", "the text; `-` or nothing reads standard input")
     .action(async (target: string, message: string | undefined, options: Options) => {
       const text = await messageOf(message);
-      await commanding(options, target, async (store, tree) => {
-        const receipt = await act(terminal, store, tree, "send", { target, message: text });
+      await commanding(options, target, async (at) => {
+        const receipt = await act(terminal, at, "send", { target, message: text });
         const number = `Message ${JSON.stringify(receipt.answer["seq"])}`;
         tell(terminal, options, receipt, {
           owner: `${number} is in the mailbox of ${target}. It starts nothing: it is read before the next step.`,
           here: `${number} is in the mailbox of ${target}. No process runs the tree: it is read when the agent next runs.`,
         });
-        if (options.run === true) await runHere(terminal, store, tree, options, receipt);
+        if (options.run === true) await runHere(terminal, at, options, receipt);
       });
     });
 
@@ -58,8 +58,8 @@ export function addAgent(program: Command, terminal: Terminal): void {
     .argument("[message]", "the task; `-` or nothing reads standard input")
     .action(async (target: string, message: string | undefined, options: Options) => {
       const text = await messageOf(message);
-      await commanding(options, target, async (store, tree) => {
-        const receipt = await act(terminal, store, tree, "followup", { target, message: text });
+      await commanding(options, target, async (at) => {
+        const receipt = await act(terminal, at, "followup", { target, message: text });
         const id = receipt.answer["work_id"] as string;
         tell(terminal, options, receipt, {
           owner: `${target} has the task ${id}. Wait for its result: npx coppice agent wait ${target}`,
@@ -69,8 +69,8 @@ export function addAgent(program: Command, terminal: Terminal): void {
               : `${target} has the task ${id}. No process runs the tree: it starts when one does, such as with --run.`,
         });
         if (options.run !== true) return;
-        if (!(await runHere(terminal, store, tree, options, receipt))) return;
-        await reportWorks(terminal, store, [id], options.json === true);
+        if (!(await runHere(terminal, at, options, receipt))) return;
+        await reportWorks(terminal, at.store, [id], options.json === true);
       });
     });
 
@@ -86,9 +86,9 @@ export function addAgent(program: Command, terminal: Terminal): void {
     .addOption(new Option("--cascade <which>", "agents below it as well").choices(["none", "subtree"]))
     .addOption(new Option("--pending <what>", "tasks that it has not begun").choices(["keep", "cancel"]))
     .action(async (target: string, options: Options) => {
-      await commanding(options, target, async (store, tree) => {
+      await commanding(options, target, async (at) => {
         const { cascade = "none", pending = "keep" } = options;
-        const receipt = await act(terminal, store, tree, "interrupt", { target, cascade, pending });
+        const receipt = await act(terminal, at, "interrupt", { target, cascade, pending });
         const touched = receipt.answer["touched"] as readonly { path: string; previous: string }[];
         const said =
           touched.length === 0
@@ -102,8 +102,8 @@ export function addAgent(program: Command, terminal: Terminal): void {
     .description("close an agent and all below it, for good; its open work ends as cancelled")
     .argument("<agent>", "path or id of the agent")
     .action(async (target: string, options: Options) => {
-      await commanding(options, target, async (store, tree) => {
-        const receipt = await act(terminal, store, tree, "close", { target });
+      await commanding(options, target, async (at) => {
+        const receipt = await act(terminal, at, "close", { target });
         const said = `Closed: ${(receipt.answer["closed"] as readonly string[]).join(", ")}.`;
         tell(terminal, options, receipt, { owner: said, here: said });
       });
@@ -119,10 +119,11 @@ export function addAgent(program: Command, terminal: Terminal): void {
     .argument("<agent>", "path or id of the agent")
     .option("--timeout <seconds>", "how long at most", wholeNumber(0, 86_400), 600)
     .action(async (target: string, options: Options) => {
-      await commanding(options, target, async (store, tree, record) => {
-        const ids = await worksToWaitFor(store, record);
+      await commanding(options, target, async (at) => {
+        const { store, tree, agent: waited } = at;
+        const ids = await worksToWaitFor(store, waited);
         if (options.run === true && (await tree.owner()) === null) {
-          await runUntilIdle(terminal, store, tree, options);
+          await runUntilIdle(terminal, at, options);
         }
         await waitForWorks(terminal, store, tree, ids, options.timeout * SECOND);
         await reportWorks(terminal, store, ids, options.json === true);

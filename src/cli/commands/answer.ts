@@ -39,13 +39,14 @@ export function addAnswer(agent: Command, terminal: Terminal): void {
     .action(async (target: string, named: string | undefined, options: Options) => {
       checkAnswer(options);
       const text = options.text === undefined ? null : await messageOf(options.text);
-      await commanding(options, target, async (store, tree, record) => {
+      await commanding(options, target, async (at) => {
+        const { store, tree, agent: record } = at;
         const request = await requestOf(store, tree, record, named);
         if (text === null && request.kind === "question") {
           throw badUse(`${request.id} is a question (${opening(request.text)}); answer it with --text "…".`);
         }
         const answer = text ?? (options.approve === true ? APPROVED : DENIED);
-        const receipt = await act(terminal, store, tree, "answer", { request: request.id, answer });
+        const receipt = await act(terminal, at, "answer", { request: request.id, answer });
         const said = `${record.path} has the answer to its ${request.kind} ${request.id}`;
         tell(terminal, options, receipt, {
           owner: `${said}, and goes on.`,
@@ -54,7 +55,7 @@ export function addAnswer(agent: Command, terminal: Terminal): void {
               ? `${said}, and the tree is run here.`
               : `${said}. No process runs the tree: the agent goes on when one does, such as with --run.`,
         });
-        if (options.run === true) await runHere(terminal, store, tree, options, receipt);
+        if (options.run === true) await runHere(terminal, at, options, receipt);
       });
     });
 }

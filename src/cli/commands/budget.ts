@@ -32,11 +32,12 @@ export function addBudget(agent: Command, terminal: Terminal): void {
     )
     .action(async (target: string, options: Options) => {
       const { budget, value, words } = budgetOf(options);
-      await commanding(options, target, async (store, tree, { path }) => {
-        const receipt = await act(terminal, store, tree, "raise_budget", { target, budget, limit: value });
+      await commanding(options, target, async (at) => {
+        const { path } = at.agent;
+        const receipt = await act(terminal, at, "raise_budget", { target, budget, limit: value });
         const said = `${path} and all below it have ${words} from now on.`;
         tell(terminal, options, receipt, { owner: said, here: said });
-        if (options.run === true) await runHere(terminal, store, tree, options, receipt);
+        if (options.run === true) await runHere(terminal, at, options, receipt);
       });
     });
 }

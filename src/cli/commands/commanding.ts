@@ -12,7 +12,7 @@ import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { badUse } from "../failure.ts";
 import { findTree } from "../find-tree.ts";
-import { DEFAULT_PACE_MS, hostOf } from "../run-tree.ts";
+import { DEFAULT_PACE_MS, type Host, hostOf } from "../run-tree.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
 import { type StoreOptions, type TreeOptions, wholeNumber, withConfig } from "./options.ts";
@@ -35,27 +35,41 @@ export function paceOption(): Option {
     .default(DEFAULT_PACE_MS);
 }
 
+/** What a command to an agent is about. */
+export interface Commanded {
+  readonly store: Store;
+  readonly tree: TreeReader;
+  readonly agent: AgentRecord;
+  /** What the tree runs on here: read and held against the tree once, and not before it is to run here. */
+  readonly host: () => Promise<Host>;
+}
+
 export async function commanding(
   options: TreeOptions & { readonly run?: boolean },
   target: string,
-  use: (store: Store, tree: TreeReader, agent: AgentRecord) => Promise<void>,
+  use: (at: Commanded) => Promise<void>,
 ): Promise<void> {
   const store = await openForWriting(storePlace(options.store));
   try {
     const tree = await findTree(store, options.tree, target);
     // Said before anything is stored: a wrong name, and a tree that cannot run here, are faults of the caller.
     const agent = await tree.agent(target);
-    if (options.run === true && (await tree.owner()) === null) {
-      const host = await hostOf(options);
-      await host.requireRunnable(store, tree);
-    }
-    await use(store, tree, agent);
+    let checked: Promise<Host> | null = null;
+    const host = (): Promise<Host> => (checked ??= checkedHost(options, store, tree));
+    if (options.run === true && (await tree.owner()) === null) await host();
+    await use({ store, tree, agent, host });
   } finally {
     await store.close();
   }
 }
 
-export function act(terminal: Terminal, store: Store, tree: TreeReader, verb: CommandVerb, args: JsonObject) {
+async function checkedHost(options: TreeOptions, store: Store, tree: TreeReader): Promise<Host> {
+  const host = await hostOf(options);
+  await host.requireRunnable(store, tree);
+  return host;
+}
+
+export function act(terminal: Terminal, { store, tree }: Commanded, verb: CommandVerb, args: JsonObject) {
   return commandTree(store, tree.id, verb, args, { signal: terminal.signal });
 }
 
@@ -72,8 +86,7 @@ export function tell(
 /** False when another process runs the tree: it does what there is to do. */
 export async function runHere(
   terminal: Terminal,
-  store: Store,
-  tree: TreeReader,
+  at: Commanded,
   options: RunOptions,
   receipt: CommandReceipt,
 ): Promise<boolean> {
@@ -83,7 +96,7 @@ export async function runHere(
     );
     return false;
   }
-  await runUntilIdle(terminal, store, tree, options);
+  await runUntilIdle(terminal, at, options);
   return true;
 }
 

@@ -7,6 +7,7 @@ import { totalTokens } from "../../protocol/usage.ts";
 import type { WorkOutcome } from "../../protocol/work.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
+import { allPages } from "../all-pages.ts";
 import { CommandError, EXIT } from "../failure.ts";
 import { counted, seconds, sentence } from "../screen/words.ts";
 import { storePlace } from "../store-place.ts";
@@ -106,12 +107,9 @@ async function figuresOf(reader: TreeReader) {
     if (events.length < PAGE) break;
     after = events.at(-1)!.seq;
   }
-  for (let after: string | null = null; ;) {
-    const page = await reader.works({ after, limit: PAGE });
-    works += page.rows.length;
-    after = page.next;
-    if (after === null) return { agents, works, loads, unloads };
-  }
+  for await (const { rows } of allPages((after) => reader.works({ after, limit: PAGE })))
+    works += rows.length;
+  return { agents, works, loads, unloads };
 }
 
 function shortPath(path: string): string {

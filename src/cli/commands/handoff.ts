@@ -6,7 +6,7 @@ import { runsNamed } from "../screen/coverage-lines.ts";
 import { figure } from "../screen/words.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { messageOf } from "./commanding.ts";
-import type { StoreOptions } from "./options.ts";
+import { type StoreOptions, withStore } from "./options.ts";
 import { actOn, changeThreads, lookAtThreads, tellChange, threadCommand } from "./threading.ts";
 
 const HANDOFF_ARGUMENT = "id of the handoff, hnd_…; `transfers` has them";
@@ -17,7 +17,7 @@ export function addHandoff(program: Command, terminal: Terminal): void {
     .description("read, edit or write anew what a provider is told of a thread")
     .addHelpText("after", "\nExample: npx coppice handoff show hnd_…");
 
-  threadCommand(handoff, "show", { json: "one object", example: "handoff show hnd_…" })
+  withStore(handoff.command("show"), { json: "one object", example: "handoff show hnd_…" })
     .description("show the text, the runs it tells of, and what was left out")
     .argument("<handoff>", HANDOFF_ARGUMENT)
     .action((id: string, options: StoreOptions) =>

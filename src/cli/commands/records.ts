@@ -5,6 +5,7 @@ import type { TransferRecord } from "../../protocol/transfer.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { OwedWork, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Page, Store, StoreView } from "../../store/port.ts";
+import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
 import { opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
 import { clean, clip, fit, type Style, type Terminal, widthOf, wrap } from "../terminal.ts";
@@ -182,12 +183,10 @@ function switchLines(terminal: Terminal, transfer: TransferRecord, thread: strin
 
 async function namesOf(tree: TreeReader): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
-  for (let after: string | null = null; ;) {
-    const page = await tree.agents({ closed: true, limit: 500, after });
-    for (const agent of page.agents) names.set(agent.threadId, shortName(agent.path));
-    after = page.next;
-    if (after === null) return names;
+  for await (const { agents } of allPages((after) => tree.agents({ closed: true, limit: 500, after }))) {
+    for (const agent of agents) names.set(agent.threadId, shortName(agent.path));
   }
+  return names;
 }
 
 function transferLine(

@@ -1,21 +1,17 @@
 /** `--run`: takes the lease of a tree, runs it until nothing is left to do, and gives it back. */
 import type { RuntimeEvent } from "../../protocol/events.ts";
 import type { TreeHandle } from "../../runtime/tree-handle.ts";
-import type { TreeReader } from "../../runtime/tree-reader.ts";
-import type { Store } from "../../store/port.ts";
-import { hostOf } from "../run-tree.ts";
 import { plainLine } from "../screen/plain-line.ts";
 import type { Terminal } from "../terminal.ts";
+import type { Commanded } from "./commanding.ts";
 
 export async function runUntilIdle(
   terminal: Terminal,
-  store: Store,
-  tree: TreeReader,
-  options: { readonly pace: number; readonly json?: boolean; readonly config?: string },
+  { store, tree, host }: Commanded,
+  options: { readonly pace: number; readonly json?: boolean },
 ): Promise<void> {
-  const host = await hostOf(options);
-  await host.requireRunnable(store, tree);
-  await using runtime = await host.runtime(store, options.pace);
+  const known = await host();
+  await using runtime = await known.runtime(store, options.pace);
   const after = await tree.lastEvent();
   await runHandle(terminal, await runtime.openTree({ id: tree.id }), {
     after,

@@ -54,7 +54,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       const { provider, model } = host.choice(options) ?? { provider: PRACTICE[0], model: null };
       const workspace = folderOf(options.workspace);
       const open = () => openSqliteStore({ path: newStorePlace(options.store).path });
-      await withRuntime(options, open, async ({ threads }) => {
+      await withRuntime(host, {}, open, async ({ threads }) => {
         const made = await threads.create({
           ...(title === undefined ? {} : { title }),
           ...(model === null ? {} : { model }),

@@ -14,7 +14,7 @@ import {
   threadLines,
 } from "../screen/thread-lines.ts";
 import type { Terminal } from "../terminal.ts";
-import { type StoreOptions, wholeNumber } from "./options.ts";
+import { type StoreOptions, wholeNumber, withStore } from "./options.ts";
 import { type At, lookAtThreads, reconcileThreads, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
 
 /** What a shell may have been given to know which thread it belongs to: shown by `show`, and never acted on (S1-14). */
@@ -28,7 +28,7 @@ interface ListOptions extends StoreOptions {
 }
 
 export function addThreadLook(thread: Command, terminal: Terminal): void {
-  threadCommand(thread, "list", { json: "NDJSON, a thread a line", example: "thread list --all" })
+  withStore(thread.command("list"), { json: "NDJSON, a thread a line", example: "thread list --all" })
     .description("show the open threads of this folder, newest first")
     .option("--all", "those of every folder, and closed and archived ones")
     .option("--limit <n>", "threads a page", wholeNumber(1, 10_000), 20)
@@ -53,7 +53,7 @@ export function addThreadLook(thread: Command, terminal: Terminal): void {
       });
     });
 
-  threadCommand(thread, "context", {
+  withStore(thread.command("context"), {
     json: "one object, or null at revision 0",
     example: "thread context thread_…",
   })

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { historyLine, transcriptLines } from "../screen/transcript-lines.ts";
 import type { Terminal } from "../terminal.ts";
-import { type StoreOptions, wholeNumber } from "./options.ts";
+import { type StoreOptions, wholeNumber, withStore } from "./options.ts";
 import { lookAtThreads, reconcileThreads, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
 
 interface TranscriptOptions extends StoreOptions {
@@ -17,7 +17,7 @@ interface HistoryOptions extends StoreOptions {
 }
 
 export function addThreadPast(thread: Command, terminal: Terminal): void {
-  threadCommand(thread, "transcript", {
+  withStore(thread.command("transcript"), {
     json: "NDJSON, an entry a line",
     example: "thread transcript thread_… --limit 20",
   })

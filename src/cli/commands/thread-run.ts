@@ -13,7 +13,7 @@ import type { Runtime } from "../../runtime/runtime.ts";
 import { TreeReader } from "../../runtime/tree-reader.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
 import { CommandError, EXIT, exitOf } from "../failure.ts";
-import type { ProviderChoice } from "../run-tree.ts";
+import { hostOf, type ProviderChoice } from "../run-tree.ts";
 import { requestLines } from "../screen/request-lines.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
@@ -54,6 +54,7 @@ export function addThreadRun(thread: Command, terminal: Terminal): void {
     .action(async (id: string, given: string | undefined, options: Options) => {
       const message = await messageOf(given);
       await withRuntime(
+        await hostOf(options),
         options,
         () => openForWriting(storePlace(options.store)),
         (at) => proceed(terminal, at, id, message, options),

@@ -1,6 +1,7 @@
 /**
  * What the commands on threads share: the store with a runtime on it, the thread that is meant, and a command that is carried
- * out by the owner of its tree or here. A thread is always named: nothing is ever taken for "the newest one".
+ * out by the owner of its tree or here. A thread is always named: nothing is ever taken for "the newest one". The user's
+ * module is read by what may change or run something, or ask a provider, and then before a store is opened, or made.
  */
 import type { Command } from "commander";
 import type { CommandVerb } from "../../protocol/command.ts";
@@ -11,7 +12,7 @@ import type { Runtime } from "../../runtime/runtime.ts";
 import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
-import { DEFAULT_PACE_MS, type Host, hostOf } from "../run-tree.ts";
+import { DEFAULT_PACE_MS, Host, hostOf } from "../run-tree.ts";
 import { openForReading, openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
 import { type StoreOptions, type Told, withConfig, withStore } from "./options.ts";
@@ -24,42 +25,42 @@ export interface At {
 
 export const THREAD_ARGUMENT = "id of the thread, thread_…; `thread list` has them";
 
+/** Of `changeThreads` and `reconcileThreads`; one that only looks has no `--config`. */
 export function threadCommand(parent: Command, name: string, told: Told): Command {
   return withConfig(withStore(parent.command(name), told));
 }
 
 export function lookAtThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
-  return withRuntime(options, () => openForReading(storePlace(options.store)), use);
+  return withRuntime(new Host(), {}, () => openForReading(storePlace(options.store)), use);
 }
 
-export function changeThreads<T>(
+export async function changeThreads<T>(
   options: StoreOptions & { readonly pace?: number },
   use: (at: At) => Promise<T>,
 ): Promise<T> {
-  return withRuntime(options, () => openForWriting(storePlace(options.store)), use);
+  return withRuntime(await hostOf(options), options, () => openForWriting(storePlace(options.store)), use);
 }
 
 /** For what settles or collects on its way where it can: a store that cannot be written is read as it is. */
-export function reconcileThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
+export async function reconcileThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
   const place = storePlace(options.store);
   const open = (): Promise<Store> =>
     openForWriting(place).catch((error: unknown) => {
       if (CoppiceError.is(error) && error.code === "STORE_IO") return openForReading(place);
       throw error;
     });
-  return withRuntime(options, open, use);
+  return withRuntime(await hostOf(options), {}, open, use);
 }
 
-/** The user's module is read before a store is opened, or made. */
 export async function withRuntime<T>(
-  options: StoreOptions & { readonly pace?: number },
+  host: Host,
+  { pace = DEFAULT_PACE_MS }: { readonly pace?: number },
   open: () => Promise<Store>,
   use: (at: At & { readonly runtime: Runtime }) => Promise<T>,
 ): Promise<T> {
-  const host = await hostOf(options);
   const store = await open();
   try {
-    await using runtime = await host.runtime(store, options.pace ?? DEFAULT_PACE_MS);
+    await using runtime = await host.runtime(store, pace);
     return await use({ store, threads: runtime.threads, host, runtime });
   } finally {
     await store.close();

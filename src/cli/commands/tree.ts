@@ -2,6 +2,7 @@
 import { type Command, Option } from "commander";
 import { delay, systemClock } from "../../platform/clock.ts";
 import type { AgentSummary, AskedRequest, Owner, TreeReader } from "../../runtime/tree-reader.ts";
+import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
 import { LiveBlock } from "../screen/live.ts";
 import { requestLines } from "../screen/request-lines.ts";
@@ -48,11 +49,9 @@ interface Shown {
 
 async function look(tree: TreeReader, options: Options): Promise<Shown> {
   const agents: AgentSummary[] = [];
-  for (let after: string | null = null; ;) {
-    const page = await tree.agents({ closed: options.closed ?? false, limit: PAGE, after });
+  const { closed = false } = options;
+  for await (const page of allPages((after) => tree.agents({ closed, limit: PAGE, after }))) {
     agents.push(...page.agents);
-    after = page.next;
-    if (after === null) break;
   }
   const [record, owner, requests] = await Promise.all([tree.record(), tree.owner(), tree.requests()]);
   const shown = { title: record.title, owner, agents, requests };

@@ -2,6 +2,7 @@
 import type { TreeRecord } from "../../protocol/agent.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { Store } from "../../store/port.ts";
+import { allPages } from "../all-pages.ts";
 import { DEMO_ASK, DEMO_TITLE } from "./job.ts";
 
 export interface FoundDemo {
@@ -16,27 +17,24 @@ export interface FoundDemo {
 const PAGE = 100;
 
 export async function newestDemo(store: Store): Promise<FoundDemo | null> {
-  for (let after: string | null = null; ;) {
-    const page = await store.read((view) => view.trees({ limit: PAGE, after }));
-    const tree = page.rows.find((row) => row.title === DEMO_TITLE);
+  const pages = allPages((after) => store.read((view) => view.trees({ limit: PAGE, after })));
+  for await (const { rows } of pages) {
+    const tree = rows.find((row) => row.title === DEMO_TITLE);
     if (tree !== undefined) return demoOf(store, tree);
-    after = page.next;
-    if (after === null) return null;
   }
+  return null;
 }
 
 export async function demoOf(store: Store, tree: TreeRecord): Promise<FoundDemo> {
   let asked: WorkRecord | null = null;
   let times = 0;
-  for (let after: string | null = null; ;) {
-    const page = await store.read((view) => view.works(tree.treeId, { limit: PAGE, after }));
-    for (const work of page.rows) {
+  const pages = allPages((after) => store.read((view) => view.works(tree.treeId, { limit: PAGE, after })));
+  for await (const { rows } of pages) {
+    for (const work of rows) {
       if (work.executor !== tree.treeId || work.objective !== DEMO_ASK) continue;
       asked = work;
       times += 1;
     }
-    after = page.next;
-    if (after === null) break;
   }
   const root = await store.read((view) => view.agent(tree.treeId));
   return { tree, dir: root?.config.workspace ?? null, asked, times };

@@ -67,6 +67,10 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
     tree: (id) => trees.get(id),
     billed: (id) => billed.get(id),
     trees: (page) => newestTrees.page("all", page, "newest first"),
+    treeIds(page) {
+      const { rows, next } = newestTrees.page("all", page, "newest first");
+      return { rows: rows.map(({ treeId }) => treeId), next };
+    },
     agent: (id) => agents.get(id),
     agentAt,
     agentByToken: (digest) => byToken.first(digest),

@@ -3,9 +3,10 @@
  */
 import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
-import type { ThreadId } from "../../protocol/ids.ts";
+import type { ThreadId, TreeId } from "../../protocol/ids.ts";
 import type { AgentRows } from "../backend.ts";
 import { unknownCursor } from "../cursor.ts";
+import type { Page } from "../port.ts";
 import { UsageCache } from "../usage-cache.ts";
 import type { Connection } from "./connection.ts";
 import { endOf } from "./paths.ts";
@@ -48,6 +49,7 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
   });
   const billed = trees.list("WHERE payer = ? ORDER BY rowid");
   const treePages = trees.pages("TRUE", "newest first");
+  const treeIds = trees.idPages("TRUE", "newest first");
   const at = agents.list("WHERE tree = ? AND path = ?");
   const byToken = agents.list("WHERE token = ?");
   const children = agents.pages("parent = ?", "oldest first");
@@ -74,6 +76,7 @@ export function agentRows(connection: Connection, threads: Threads): AgentRows {
   return {
     tree: (id) => trees.get(id),
     trees: treePages,
+    treeIds: (page) => treeIds(page) as Page<TreeId>,
     billed: (id) => billed(threads.find(id)),
     agent: (id) => agents.get(id),
     agentAt: (tree, path) => at(threads.find(tree), path)[0],

@@ -87,6 +87,28 @@ export class Table<R extends object> {
     where: string,
     order: "oldest first" | "newest first",
   ): (page: PageRequest, ...values: SQLInputValue[]) => Page<R> {
+    const rowsOf = this.#pageRows(where, order);
+    return (page, ...values) => this.page(rowsOf(page, ...values), page.limit, this.#idOf);
+  }
+
+  /** As `pages`, of the ids alone. */
+  idPages(
+    where: string,
+    order: "oldest first" | "newest first",
+  ): (page: PageRequest, ...values: SQLInputValue[]) => Page<string> {
+    const rowsOf = this.#pageRows(where, order);
+    return (page, ...values) => {
+      const found = rowsOf(page, ...values);
+      const ids = found.slice(0, page.limit).map((row) => row[0] as string);
+      return { rows: ids, next: found.length > page.limit ? (ids.at(-1) ?? null) : null };
+    };
+  }
+
+  /** One more than the page holds, where there are more. */
+  #pageRows(
+    where: string,
+    order: "oldest first" | "newest first",
+  ): (page: PageRequest, ...values: SQLInputValue[]) => readonly Row[] {
     const [beyond, direction] = order === "oldest first" ? [">", "ASC"] : ["<", "DESC"];
     const from = `SELECT id, body FROM ${this.#name} WHERE ${where}`;
     const rest = `ORDER BY rowid ${direction} LIMIT ?`;
@@ -102,7 +124,7 @@ export class Table<R extends object> {
       // Behind an unknown one there are none.
       if (after !== null && rows.length === 0 && this.#get.get(this.#keyOf(after)) === undefined)
         throw unknownCursor(after);
-      return this.page(rows, limit, this.#idOf);
+      return rows;
     };
   }
 
