@@ -14,6 +14,7 @@ import { type OpenedProvider, Session } from "../session/session.ts";
 import { closeSession } from "./close-session.ts";
 import { requireOpen } from "./delivery.ts";
 import { openNative } from "./native-journal.ts";
+import type { Shared } from "./shared.ts";
 import type { Tree } from "./tree.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import type { StoreView } from "../store/port.ts";
@@ -32,7 +33,7 @@ interface Stored {
 
 /** What hinders an agent to run that only the operator can mend (RES-9). Its mail stays as it is. */
 export function blockedBy(
-  tree: Tree,
+  tree: { readonly shared: Pick<Shared, "adapter" | "hasTool"> },
   agent: AgentRecord,
   provider = agent.config.provider,
 ): RejectedError | null {
@@ -146,7 +147,8 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
   }
 }
 
-function useOf(view: StoreView, agent: AgentRecord): Stored["use"] {
+/** What its run goes on with, or its next one begins with. */
+export function useOf(view: StoreView, agent: AgentRecord): Stored["use"] {
   const run = agent.currentRun === null ? undefined : view.run(agent.currentRun);
   if (run !== undefined) return run;
   const triggers = [...unreadOf(view, agent.threadId)].filter((mail) => mail.trigger);

@@ -203,9 +203,9 @@ class OwnRuntime implements Runtime {
   async openPending(options: OpenPendingOptions = {}): Promise<readonly TreeHandle[]> {
     check("Runtime.openPending", RUNTIME.openPending, options);
     this.#requireOpen();
-    const { logger } = this.#shared;
+    const shared = this.#shared;
     const open = (id: TreeId): Promise<TreeHandle> => this.openTree({ id });
-    return openPendingTrees({ store: this.store, logger, isDead: this.#isDead, open }, options.limit ?? 100);
+    return openPendingTrees({ store: this.store, shared, isDead: this.#isDead, open }, options.limit ?? 100);
   }
 
   async actAs(token: string, options: ConnectOptions = {}): Promise<Connection> {

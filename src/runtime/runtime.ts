@@ -26,7 +26,8 @@ export interface Runtime extends AsyncDisposable {
   /**
    * After a restart: opens every tree that nobody owns and that has trigger-turn mail, an open run or a pending command, and
    * answers the handles of those that this call has opened. Trees of this runtime and of other processes are left as they
-   * are, so it may be called again, and beside another process that does the same. One that cannot be opened is logged.
+   * are, so it may be called again, and beside another process that does the same. One that cannot be opened is logged;
+   * one whose busy agents run on providers or tools that this runtime was not given is left to a process that has them.
    */
   openPending(options?: OpenPendingOptions): Promise<readonly TreeHandle[]>;
   /**

@@ -3,12 +3,14 @@
  * after a restart (REC-1).
  *
  * - T1 Opening is all that is needed: what was under way is recovered by it, and what waits to run runs.
- * - T2 One tree that cannot be opened, or that another process was faster to open, is in no other's way.
+ * - T2 A tree that cannot run here is left to a process that has what its agents run on.
+ * - T3 One tree that cannot be opened, or that another process was faster to open, is in no other's way.
  */
 import type { TreeRecord } from "../protocol/agent.ts";
-import { CoppiceError } from "../protocol/errors.ts";
+import { CoppiceError, type RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
-import type { Logger } from "../platform/logger.ts";
+import { blockedBy, useOf } from "../control/load.ts";
+import type { Shared } from "../control/shared.ts";
 import type { Page, PageRequest, ProcessIdentity, Store, StoreView } from "../store/port.ts";
 import type { TreeHandle } from "./tree-handle.ts";
 import { liveOwner, type Owner } from "./tree-reader.ts";
@@ -80,14 +82,15 @@ function unlessBroken<T>(read: () => T): T | null {
 /** What opening needs of the runtime. */
 export interface OpeningPorts {
   readonly store: Store;
-  readonly logger: Logger;
+  readonly shared: Pick<Shared, "adapter" | "hasTool" | "logger">;
   readonly isDead: IsDead;
   readonly open: (id: TreeId) => Promise<TreeHandle>;
 }
 
 /** Opens trees without a live owner that have something to do, at most `limit`. */
 export async function openPendingTrees(ports: OpeningPorts, limit: number): Promise<readonly TreeHandle[]> {
-  const { store, logger, isDead, open } = ports;
+  const { store, shared, isDead, open } = ports;
+  const { logger } = shared;
   const asked = new Set<TreeId>();
   const opened: TreeHandle[] = [];
   // Those that could not be opened are told again, before others.
@@ -97,6 +100,11 @@ export async function openPendingTrees(ports: OpeningPorts, limit: number): Prom
     if (ids.length === 0) break;
     for (const id of ids) {
       asked.add(id);
+      const blocked = await store.read((view) => unlessBroken(() => blockedIn(view, id, shared)));
+      if (blocked !== null) {
+        logger.info({ treeId: id, err: blocked }, "a tree with something to do is left to who can run it");
+        continue;
+      }
       try {
         opened.push(await open(id));
       } catch (error) {
@@ -108,4 +116,16 @@ export async function openPendingTrees(ports: OpeningPorts, limit: number): Prom
     }
   }
   return opened;
+}
+
+/** What an agent that has something to do runs on and this runtime was not given; a command is the root's. */
+function blockedIn(view: StoreView, id: TreeId, shared: OpeningPorts["shared"]): RejectedError | null {
+  const commanded = view.pendingCommands(id).length > 0 ? [id] : [];
+  const busy = [...view.openRuns(id).map(({ threadId }) => threadId), ...view.triggered(id), ...commanded];
+  for (const threadId of new Set(busy)) {
+    const agent = view.agent(threadId)!;
+    const blocked = agent.hostDriven ? null : blockedBy({ shared }, agent, useOf(view, agent).provider);
+    if (blocked !== null) return blocked;
+  }
+  return null;
 }

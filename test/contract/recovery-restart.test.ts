@@ -1,5 +1,9 @@
 /** After a restart: which trees there are, and those that have something to do are opened (REC-1, REC-2). */
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Logger } from "../../src/platform/logger.ts";
+import { scripted } from "../../src/providers/scripted/provider.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { RejectedError } from "../../src/protocol/errors.ts";
 import type { TreeId } from "../../src/protocol/ids.ts";
 import {
@@ -15,7 +19,7 @@ import type { Runtime } from "../../src/runtime/runtime.ts";
 import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
-import { loggerTo } from "../support/logger.ts";
+import { loggerTo, warningsTo } from "../support/logger.ts";
 
 /** Only the first process is dead. */
 const ONE_DEAD = { provenDead: ({ pid }: { readonly pid: number }) => pid === 1 };
@@ -134,6 +138,40 @@ describe.each(STORES)("after a restart on %s", (store) => {
       ["completed", "rested"],
       ["completed", "started"],
     ]);
+  });
+
+  test("REC-1 REC-2 a tree that cannot run here is left to a process that can run it", async () => {
+    const other = scripted({ "*": [repeat(say("from the other"))] });
+    const search = defineTool({
+      name: "search",
+      description: "Searches.",
+      input: z.strictObject({}),
+      effects: ["read"],
+      run: async () => ({ text: "found" }),
+    });
+    const scripts = { "*": [together(gate("never"), say("late"))] };
+    await using h = await harness({
+      store,
+      runtime: { ...ONE_DEAD, tools: [search] },
+      others: { other },
+      scripts,
+    });
+    const elsewhere = await h.runtime.openTree({ provider: "other", tools: [] });
+    const tooled = await h.runtime.openTree({ tools: ["search"] });
+    const here = await h.runtime.openTree({ tools: [] });
+    h.cut();
+    for (const { id } of [elsewhere, tooled, here]) {
+      const asked = { target: "/root", message: "more" };
+      await commandTree(h.store, id, "followup", asked, { ...ONE_DEAD, claim: false });
+    }
+    const told: string[] = [];
+    const logger: Logger = { ...warningsTo(() => undefined), info: (_, message) => void told.push(message!) };
+    h.runtime = await h.newRuntime({ ...ONE_DEAD, providers: { scripted: h.provider }, tools: [], logger });
+    expect(idsOf(await h.runtime.openPending())).toEqual([here.id]);
+    expect(told.filter((line) => line.includes("left to who can run it"))).toHaveLength(2);
+    await using able = await h.newRuntime({ ...ONE_DEAD, tools: [search] });
+    expect(idsOf(await able.openPending())).toEqual(idsOf([elsewhere, tooled]));
+    h.provider.gates.openAll();
   });
 
   test("REC-2 RES-1 trees are listed newest first with what each has to do, and who runs them", async () => {
