@@ -15,13 +15,13 @@ export function acceptTurn(tx: Transaction, run: RunRecord, { thread, turn }: Na
   const { ref, forkedFrom } = thread.thread;
   tx.store.putProviderThread({
     ...record,
-    ...(turn === null ? {} : { nativeHeadRef: turn }),
+    nativeHeadRef: turn,
     nativeThreadRef: ref,
     forkedFrom: record.forkedFrom ?? forkedFrom,
     status: "active",
     updatedAt: tx.now,
   });
-  if (turn === null) return run;
+  // One without a name keeps its place: it may be named at its end, and counts as a turn where it never is.
   const taken = { ...run, nativeTurns: [...run.nativeTurns, turn] };
   tx.store.putRun(taken);
   return taken;

@@ -4,12 +4,15 @@
  *
  * - L1 One point, one boundary. It names the end of a turn wherever that turn has a name, for a head moves on; the head
  *   is named where turns cannot be, the inside of a turn by its item only.
+ *   A run ends with its last turn, named or not; where that has no name, no earlier turn stands in for it.
  * - L2 A turn that a native rollback has taken away has no reference any more; such a point is replayed (C9.9).
  */
 import type { NativeTurn } from "../protocol/native-events.ts";
 import type { Boundary, ThreadCapabilities } from "../protocol/provider-capabilities.ts";
+import { without } from "../protocol/ordinals.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import { lastOrdinal } from "./coverage.ts";
+import { countsAll } from "./native-turns.ts";
 
 /** The provider thread that the run at the point went through. */
 export interface ForkSource extends Pick<
@@ -116,13 +119,12 @@ function forkBoundary(
   }
   const isHead = lastOrdinal(source.nativeRunOrdinals) === point.ordinal;
   if (threads.fork === "head") return isHead ? { kind: "head" } : "point_before_head";
-  const turn = source.turns.findLast(({ ordinal }) => ordinal === point.ordinal);
-  if (turn === undefined) return isHead ? { kind: "head" } : "turn_unknown";
+  const turn = source.turns.findLast(({ ordinal }) => ordinal === point.ordinal)?.ref ?? null;
+  if (turn === null) return isHead ? { kind: "head" } : "turn_unknown";
   // Without a name that holds, a head is still exact, and an earlier turn is found by counting back from it.
-  if (isHead && turn.ref.strength === "none") return { kind: "head" };
-  return {
-    kind: "after_turn",
-    turn: turn.ref,
-    laterTerminalTurns: source.turns.filter(({ ordinal }) => ordinal > point.ordinal).length,
-  };
+  if (isHead && turn.strength === "none") return { kind: "head" };
+  const later = source.turns.filter(({ ordinal }) => ordinal > point.ordinal);
+  const counted = countsAll(later, without(source.nativeRunOrdinals, [[1, point.ordinal]]));
+  if (turn.strength !== "strong" && !counted) return "turn_unknown";
+  return { kind: "after_turn", turn, laterTerminalTurns: later.length };
 }

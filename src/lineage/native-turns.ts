@@ -3,6 +3,7 @@
  * has taken away went with its run: the conversation does not count that one any more.
  */
 import type { NativeTurn } from "../protocol/native-events.ts";
+import { countOrdinals, type OrdinalRange } from "../protocol/ordinals.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 
@@ -29,4 +30,9 @@ export function nativeTurns(
     }
   }
   return turns;
+}
+
+/** Whether each of these runs has a turn here. How many one took that has none is not known: its row could not be read. */
+export function countsAll(turns: readonly NativeTurn[], runs: readonly OrdinalRange[]): boolean {
+  return new Set(turns.map(({ ordinal }) => ordinal)).size === countOrdinals(runs);
 }

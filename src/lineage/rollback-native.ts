@@ -2,7 +2,8 @@
  * What a rollback does to one provider thread (lineage C9.5, C9.6): nothing, the provider's own rollback, or the end of
  * its use.
  *
- * - R1 The provider is told the last of its turns that stays; where that has no name, the first one that goes.
+ * - R1 The provider is told the last of its turns that stays, and how many go. Where that one has no name, or a run that
+ *   goes took nobody knows how many, nothing is guessed: the conversation is given up.
  * - R2 Where the loop is ours the conversation is what the runs have left in the transcript: it is rolled back by leaving
  *   them out, and no boundary is needed.
  * - R3 A provider thread that the provider itself forked keeps what it was forked with: it is rolled back to before its
@@ -10,11 +11,11 @@
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, ProviderThreadId, RunId } from "../protocol/ids.ts";
-import { countOrdinals, holdsOrdinal, type OrdinalRange, overlap, without } from "../protocol/ordinals.ts";
+import { holdsOrdinal, type OrdinalRange, overlap, without } from "../protocol/ordinals.ts";
 import type { NativeTurn } from "../protocol/native-events.ts";
 import type { Boundary } from "../protocol/provider-capabilities.ts";
 import { covered, lastOrdinal } from "./coverage.ts";
-import type { NamedThread } from "./native-turns.ts";
+import { countsAll, type NamedThread } from "./native-turns.ts";
 import type { RollbackFacts } from "./rollback-target.ts";
 
 export type ProviderThreadStep = { readonly id: ProviderThreadId } & (
@@ -81,19 +82,16 @@ export function stepOf(
   };
 }
 
-/** The place in its conversation behind which everything goes; null where it cannot be named. */
+/** The place in its conversation behind which everything goes; null where it cannot be named or counted. */
 function boundaryOf(record: NamedThread, rolledBack: readonly OrdinalRange[]): Boundary | null {
   const retained = without(record.nativeRunOrdinals, rolledBack);
   const removed = without(record.nativeRunOrdinals, retained);
-  const last = lastOrdinal(retained);
-  const first = removed[0]?.[0];
   const gone = record.turns.filter(({ ordinal }) => holdsOrdinal(removed, ordinal));
-  // A run that nobody has named took one turn at least, any other as many as are named.
-  const unnamed = countOrdinals(removed) - new Set(gone.map(({ ordinal }) => ordinal)).size;
-  const laterTerminalTurns = unnamed + gone.length;
+  if (!countsAll(gone, removed)) return null;
+  const last = lastOrdinal(retained);
   if (last === 0 && record.forkedFrom === null) return { kind: "start" };
-  const after = record.turns.findLast(({ ordinal }) => ordinal === last)?.ref;
-  if (after !== undefined) return { kind: "after_turn", turn: after, laterTerminalTurns };
-  const before = record.turns.find(({ ordinal }) => ordinal === first)?.ref;
-  return before === undefined ? null : { kind: "before_turn", turn: before, laterTerminalTurns };
+  const next = last === 0 ? gone[0] : record.turns.findLast(({ ordinal }) => ordinal === last);
+  const turn = next?.ref ?? null;
+  if (turn === null) return null;
+  return { kind: last === 0 ? "before_turn" : "after_turn", turn, laterTerminalTurns: gone.length };
 }

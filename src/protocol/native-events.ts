@@ -92,7 +92,8 @@ export type NativeEvent = (NativeTurnEvent | NativeChildEvent) & { readonly key:
 /** A turn of the provider's that carried a run of ours. */
 export interface NativeTurn {
   readonly ordinal: number;
-  readonly ref: NativeRef;
+  /** Null for one without a name, such as one whose end was never told. No boundary names it; it counts as any other. */
+  readonly ref: NativeRef | null;
 }
 
 /** A conversation of the provider's. */

@@ -52,8 +52,11 @@ export interface RunRecord {
   /** The binding of the run that asked for this one, byte for byte (C8.4). */
   readonly delegatedFrom: ThreadBinding | null;
   readonly providerThreadId: ProviderThreadId | null;
-  /** Turns of the provider's that carried it, oldest first, as they are named now; for forks and rollbacks at a point. */
-  readonly nativeTurns: readonly NativeRef[];
+  /**
+   * Turns of the provider's that carried it, oldest first, as they are named now; for forks and rollbacks at a point. Null
+   * for one without a name; none at all where it was accepted and its turns are not known any more.
+   */
+  readonly nativeTurns: readonly (NativeRef | null)[];
   /** Handoffs that its first request carries: a switch and merge-backs may meet. */
   readonly contextHandoffIds: readonly HandoffId[];
   /** Lines pinned so far; in the checkpoint once it is settled. */

@@ -5,7 +5,7 @@ import type { ExecutionRef, ForkDraft } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { snapshotAt } from "../control/thread-context.ts";
 import { check } from "../platform/check.ts";
-import type { Page, PageRequest } from "../store/port.ts";
+import type { Page, PageRequest, StoreView } from "../store/port.ts";
 import { requireHandoff } from "../threads/handoffs.ts";
 import {
   collectHistory,
@@ -51,16 +51,26 @@ export class ThreadReads {
     this.#ports = ports;
   }
 
-  /** Threads of users, newest first; subagents stand in the tree of theirs. */
+  /**
+   * Threads of users, newest first; subagents stand in the tree of theirs. One that cannot be read is left out, and the
+   * log says so.
+   */
   async list(filter: ThreadFilter = {}, page: PageOptions = {}): Promise<Page<ThreadSummary>> {
     check("Threads.list", THREADS.list, { filter, page });
     const { state = "open", workspace } = filter;
+    const sought = {
+      ...(state === "any" ? {} : { state }),
+      ...(workspace === undefined ? {} : { workspace }),
+    };
+    const asked = pageOf(page);
     return this.#ports.store.read((view) => {
-      const { rows, next } = view.threads(
-        { ...(state === "any" ? {} : { state }), ...(workspace === undefined ? {} : { workspace }) },
-        pageOf(page),
-      );
-      return { rows: rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead)), next };
+      try {
+        const { rows, next } = view.threads(sought, asked);
+        return { rows: rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead)), next };
+      } catch (error) {
+        if (!isCorrupt(error)) throw error;
+        return readableOf(this.#ports, view, sought, asked);
+      }
     });
   }
 
@@ -186,4 +196,39 @@ const PAGE = 100;
 
 function pageOf({ after = null, limit = PAGE }: PageOptions): PageRequest {
   return { after, limit };
+}
+
+/** The same page without the threads that cannot be read: one at a time, so that each costs only itself (REC-1). */
+function readableOf(
+  { provenDead, logger }: ThreadPorts,
+  view: StoreView,
+  sought: Parameters<StoreView["threads"]>[0],
+  { after = null, limit }: PageRequest,
+): Page<ThreadSummary> {
+  const rows: ThreadSummary[] = [];
+  let at = after;
+  let more = true;
+  while (more && rows.length < limit) {
+    const before = at;
+    try {
+      const { rows: found, next } = view.threads(sought, { after: at, limit: 1 });
+      more = next !== null;
+      for (const agent of found) {
+        at = agent.threadId;
+        rows.push(summaryOf(view, agent, provenDead));
+      }
+    } catch (error) {
+      if (!isCorrupt(error)) throw error;
+      const { table, id } = error.details;
+      if (table === "agents" && typeof id === "string") at = id;
+      // It is the file, and not a row of a thread.
+      if (at === before) throw error;
+      logger.warn({ threadId: at, err: error }, "a thread that cannot be read is left out of a list");
+    }
+  }
+  return { rows, next: more ? at : null };
+}
+
+function isCorrupt(error: unknown): error is CoppiceError {
+  return CoppiceError.is(error) && error.code === "STORE_CORRUPT";
 }

@@ -17,6 +17,8 @@ const LOOK = {
   effects: [],
 } as const;
 
+type NamedTurn = NativeTurn & { readonly ref: NativeRef };
+
 /** One session, its conversation, and the turns that were asked of it. */
 export class Driver {
   readonly session: NativeSession;
@@ -81,8 +83,8 @@ export class Driver {
     }
   }
 
-  async threeTurns(): Promise<readonly NativeTurn[]> {
-    const turns: NativeTurn[] = [];
+  async threeTurns(): Promise<readonly NamedTurn[]> {
+    const turns: NamedTurn[] = [];
     for (const ordinal of [1, 2, 3]) {
       const { turn } = terminalOf(await this.turn(`message ${ordinal}`));
       assert.ok(turn !== null, "the turn has no name at its end");

@@ -65,7 +65,7 @@ function cursorBefore(
   for (const [from, to] of thread.nativeRunOrdinals.toReversed()) {
     for (let ordinal = Math.min(to, run.ordinal - 1); ordinal >= from; ordinal -= 1) {
       const before = view.runAt(run.threadId, ordinal);
-      if (before?.providerThreadId === thread.id && before.nativeTurns.length > 0)
+      if (before?.providerThreadId === thread.id && before.nativeTurns.some((turn) => turn !== null))
         return before.history?.cursor ?? null;
     }
   }
@@ -81,8 +81,8 @@ interface Walk {
 
 async function walk(session: NativeSession, { run, thread, cursor, pinned }: Walk): Promise<ReadHistory> {
   const read = nativeCall(session, "readThread");
-  const wanted = new Set(run.nativeTurns.map(({ nativeId }) => nativeId));
-  const named = wanted.size > 0;
+  const wanted = new Set(run.nativeTurns.flatMap((turn) => turn?.nativeId ?? []));
+  const named = wanted.size > 0 && !run.nativeTurns.includes(null);
   const sources: HistorySource[] = [];
   let skipped = 0;
   let over = true;

@@ -168,24 +168,30 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE works ADD COLUMN begun REAL;
   UPDATE works SET
-    begun = CASE WHEN open = 1 AND body ->> '$.runsServed' > 0 THEN body ->> '$.createdAt' END,
-    body = json_set(body, '$.begunAt', CASE WHEN body ->> '$.runsServed' > 0 THEN body ->> '$.createdAt' END)
+    body = json_set(body, '$.begunAt', CASE
+      WHEN body ->> '$.runsServed' > 0 AND json_type(body, '$.createdAt') IN ('integer', 'real')
+        THEN body ->> '$.createdAt' END)
     WHERE json_valid(body);
+  UPDATE works SET begun = body ->> '$.begunAt' WHERE open = 1 AND json_valid(body);
   CREATE INDEX works_begun ON works (tree, begun) WHERE begun IS NOT NULL;
   UPDATE trees SET
     body = json_set(body, '$.exhausted', (
       SELECT json_group_array(json(value)) FROM json_each(body, '$.exhausted')
-        WHERE value ->> '$.budget' <> 'wallClock'))
-    WHERE json_valid(body);
+        WHERE CASE type WHEN 'object' THEN value ->> '$.budget' <> 'wallClock' END))
+    WHERE CASE WHEN json_valid(body) THEN json_type(body, '$.exhausted') = 'array' END;
   `,
   // A run names the turns of its provider that carried it; the record of a conversation would grow with each.
   `
   UPDATE runs SET body = json_set(body, '$.nativeTurns', json('[]')) WHERE json_valid(body);
   CREATE TABLE old_turns AS
-    SELECT provider_threads.id AS conversation, turn.value ->> '$.ordinal' AS ordinal,
-           json_group_array(json(turn.value -> '$.ref')) AS refs
-      FROM provider_threads, json_each(provider_threads.body, '$.turns') AS turn
-      WHERE json_valid(provider_threads.body) GROUP BY 1, 2;
+    SELECT provider_threads.id AS conversation,
+           CASE turn.type WHEN 'object' THEN turn.value ->> '$.ordinal' END AS ordinal,
+           json_group_array(json(CASE
+             WHEN turn.type = 'object' AND json_type(turn.value, '$.ref.nativeId') = 'text'
+               THEN turn.value -> '$.ref' ELSE 'null' END)) AS refs
+      FROM provider_threads,
+           json_each(CASE WHEN json_valid(body) THEN body ELSE '{}' END, '$.turns') AS turn
+      GROUP BY 1, 2 HAVING ordinal IS NOT NULL;
   CREATE INDEX old_turns_of ON old_turns (conversation, ordinal);
   UPDATE runs SET body = json_set(body, '$.nativeTurns', json(refs)) FROM old_turns
     WHERE json_valid(body) AND conversation = body ->> '$.providerThreadId'

@@ -37,6 +37,7 @@ export function workRows(connection: Connection, threads: Threads): WorkRows {
       typeof run.firstItem === "number" &&
       Array.isArray(run.causes) &&
       Array.isArray(run.serves) &&
+      Array.isArray(run.nativeTurns) &&
       typeof run.usage?.inputTokens === "number",
   });
   const ofTree = works.pages("tree = ?", "oldest first");

@@ -59,6 +59,41 @@ describe("native", () => {
       [reach("turn"), from({ turns: weakTurns }), anywhere],
       { kind: "head" },
     ],
+    [
+      "C5.11 the head where its last turn has no name, and no turn before that",
+      [reach("turn"), from({ turns: [...source.turns, { ordinal: 5, ref: null }] }), anywhere],
+      { kind: "head" },
+    ],
+    [
+      "C5.11 C5.18 not at an earlier run whose last turn has no name",
+      [
+        reach("turn"),
+        at({ ordinal: 4, source: { ...source, turns: [...source.turns, { ordinal: 4, ref: null }] } }),
+        anywhere,
+      ],
+      "turn_unknown",
+    ],
+    [
+      "C5.18 an earlier turn by its name, with those behind it that have none",
+      [
+        reach("turn"),
+        at({ ordinal: 4, source: { ...source, turns: [...source.turns, { ordinal: 5, ref: null }] } }),
+        anywhere,
+      ],
+      { kind: "after_turn", turn: nativeRef("turn-4"), laterTerminalTurns: 2 },
+    ],
+    [
+      "C5.18 not by counting, where it is not known how many turns a later run took",
+      [
+        reach("turn"),
+        at({
+          ordinal: 3,
+          source: { ...source, turns: weakTurns.filter(({ ordinal }) => ordinal !== 4) },
+        }),
+        anywhere,
+      ],
+      "turn_unknown",
+    ],
     ["the head where its turn has no name", [reach("turn"), from({ turns: [] }), anywhere], { kind: "head" }],
     [
       "S2-12 S2-45 the head, where only that can be forked",

@@ -305,7 +305,12 @@ describe("provider threads", () => {
       { boundary: { kind: "after_turn", turn: nativeRef("turn-5b"), laterTerminalTurns: 4 } },
     ]);
     expect(
-      step({ ...near, turns: turns.slice(6), forkedFrom: nativeRef("s") }).providerThreads,
+      step({
+        ...near,
+        nativeRunOrdinals: [[6, 8]],
+        turns: turns.slice(6),
+        forkedFrom: nativeRef("s"),
+      }).providerThreads,
     ).toMatchObject([
       { boundary: { kind: "before_turn", turn: nativeRef("turn-6a"), laterTerminalTurns: 4 } },
     ]);
@@ -323,11 +328,34 @@ describe("provider threads", () => {
     ]);
   });
 
-  test("C9.5 where the last turn that stays has no name, the first that goes is named", () => {
-    const record = { ...near, turns: near.turns.filter(({ ordinal }) => ordinal !== 5) };
-    expect(step(record).providerThreads).toMatchObject([
-      { boundary: { kind: "before_turn", turn: nativeRef("turn-6"), laterTerminalTurns: 3 } },
+  test("C9.5 a turn that goes without a name counts as any other", () => {
+    const turns = near.turns.map((turn) => (turn.ordinal === 7 ? { ...turn, ref: null } : turn));
+    expect(step({ ...near, turns: [...turns, { ordinal: 8, ref: null }] }).providerThreads).toMatchObject([
+      { boundary: { kind: "after_turn", turn: nativeRef("turn-5"), laterTerminalTurns: 4 } },
     ]);
+  });
+
+  test.for<[string, Partial<NamedThread>]>([
+    ["the last turn that stays has no name", { turns: [...near.turns, { ordinal: 5, ref: null }] }],
+    ["no turn is known of the run that stays", { turns: near.turns.filter(({ ordinal }) => ordinal !== 5) }],
+    ["no turn is known of a run that goes", { turns: near.turns.filter(({ ordinal }) => ordinal !== 7) }],
+    [
+      "all goes, and no turn is known of one of the runs",
+      { nativeRunOrdinals: [[6, 8]], turns: near.turns.filter(({ ordinal }) => ordinal > 6) },
+    ],
+    [
+      "all goes that was not forked with it, and its first turn has no name",
+      {
+        nativeRunOrdinals: [[6, 6]],
+        turns: [
+          { ordinal: 6, ref: null },
+          { ordinal: 6, ref: nativeRef("turn-6") },
+        ],
+        forkedFrom: nativeRef("s"),
+      },
+    ],
+  ])("C9.5 C9.6 nothing is guessed where %s", ([, more]) => {
+    expect(step({ ...near, ...more }).providerThreads).toMatchObject([{ action: "divergent" }]);
   });
 
   test.for<[string, NamedThread, Partial<RollbackFacts>, string]>([

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { NativeThread, NativeTurn } from "../../../src/protocol/native-events.ts";
 import type { Boundary } from "../../../src/protocol/provider-capabilities.ts";
+import type { NativeRef } from "../../../src/protocol/provider-thread.ts";
 import { isDriverOf, nativeCall } from "../../../src/providers/native-call.ts";
 import type { NativeSession } from "../../../src/providers/port.ts";
 import { crashAfter, hang, refuse, unauthenticated } from "../../../src/providers/scripted/native/faults.ts";
@@ -22,7 +23,7 @@ interface Spoken {
   readonly native: ScriptedNativeProvider;
   readonly session: NativeSession;
   readonly thread: NativeThread;
-  readonly turns: readonly NativeTurn[];
+  readonly turns: readonly (NativeTurn & { readonly ref: NativeRef })[];
   readonly fork: (boundary: Boundary) => Promise<NativeThread>;
   readonly rollback: (boundary: Boundary) => Promise<NativeThread>;
   /** The user's messages that a conversation holds. */
@@ -41,7 +42,7 @@ async function speak(native: ScriptedNativeProvider): Promise<Spoken> {
   });
   const thread = await session.ensureThread({ model: null, effort: null });
   const events = session.events()[Symbol.asyncIterator]();
-  const turns: NativeTurn[] = [];
+  const turns: Spoken["turns"][number][] = [];
   for (const [at, userMessage] of ["a", "b", "c"].entries()) {
     void session.startTurn({
       thread: thread.ref,
@@ -156,6 +157,21 @@ describe("a provider with inclusive turn ids", () => {
       },
     ]);
     expect(spoken.said(spoken.thread)).toEqual(["a"]);
+  });
+
+  test("C9.5 a turn without a name is cut at by nobody who would have to name it", async () => {
+    for (const make of [turnFork, itemFork]) {
+      const { session, thread, turns, said } = await speak(make(SCRIPTS));
+      const unnamed = turns.map((turn, at) => (at === 1 ? { ...turn, ref: null } : turn));
+      const boundary: Boundary =
+        make === turnFork
+          ? { kind: "after_turn", turn: turns[0]!.ref, laterTerminalTurns: 2 }
+          : { kind: "before_turn", turn: turns[2]!.ref, laterTerminalTurns: 1 };
+      await expect(
+        nativeCall(session, "rollbackThread")({ thread: thread.ref, boundary, turns: unnamed }),
+      ).rejects.toMatchObject({ code: "ROLLBACK_TURN_UNAVAILABLE" });
+      expect(said(thread)).toEqual(["a", "b", "c"]);
+    }
   });
 
   test("S0-56 paginated history without a revert is refused, and nothing is changed", async () => {

@@ -29,8 +29,8 @@ export function byTurn(options: { readonly revert: boolean }): Translator {
     start: (wire) => wire.call("thread/start"),
     fork({ wire, id, boundary, turns }) {
       if (boundary.kind === "head") return wire.call("thread/fork", { threadId: id });
-      const turn = boundary.kind === "start" ? turns[0]?.ref : "turn" in boundary ? boundary.turn : null;
-      if (turn === null) throw tooFine("item");
+      if ("item" in boundary) throw tooFine("item");
+      const turn = boundary.kind === "start" ? turns[0]?.ref : boundary.turn;
       if (turn?.strength === "strong") {
         const bound =
           boundary.kind === "after_turn" ? { lastTurnId: turn.nativeId } : { beforeTurnId: turn.nativeId };
@@ -92,9 +92,10 @@ function lastKept({ wire, id, boundary, turns }: Cut): string | null | undefined
     case "after_turn":
       return boundary.turn.nativeId;
     case "before_turn": {
-      const at = turns.findIndex(({ ref }) => ref.nativeId === boundary.turn.nativeId);
-      if (at < 0) throw unknownTurn(boundary.turn.nativeId);
-      return turns[at - 1]?.ref.nativeId ?? null;
+      const at = turns.findIndex(({ ref }) => ref?.nativeId === boundary.turn.nativeId);
+      const before = turns[at - 1];
+      if (at < 0 || before?.ref === null) throw unknownTurn(boundary.turn.nativeId);
+      return before?.ref.nativeId ?? null;
     }
     case "before_item": {
       const { items } = wire.call("getSessionMessages", { sessionId: id });
@@ -160,11 +161,10 @@ function behind(boundary: Boundary, turns: readonly NativeTurn[]): number {
 }
 
 function firstRemoved(boundary: Boundary, turns: readonly NativeTurn[]): string {
-  const at = "turn" in boundary ? turns.findIndex(({ ref }) => ref.nativeId === boundary.turn.nativeId) : 0;
-  const first = turns[boundary.kind === "after_turn" ? at + 1 : at];
-  if (at < 0 || first === undefined)
-    throw unknownTurn("turn" in boundary ? boundary.turn.nativeId : "the first");
-  return first.ref.nativeId;
+  const at = "turn" in boundary ? turns.findIndex(({ ref }) => ref?.nativeId === boundary.turn.nativeId) : 0;
+  const first = turns[boundary.kind === "after_turn" ? at + 1 : at]?.ref ?? null;
+  if (at < 0 || first === null) throw unknownTurn("turn" in boundary ? boundary.turn.nativeId : "the first");
+  return first.nativeId;
 }
 
 function tooFine(granularity: "turn" | "item"): RejectedError {

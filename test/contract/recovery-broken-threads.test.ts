@@ -1,0 +1,43 @@
+/** Rows of threads that cannot be read, in lists of them (REC-1): each costs its own line, and no other. */
+import { expect, test } from "vitest";
+import { repeat, say } from "../../src/providers/scripted/script.ts";
+import { harness } from "../support/harness.ts";
+import { warningsTo } from "../support/logger.ts";
+
+const scripts = { "*": [repeat(say("ok"))] };
+
+test("REC-1 a thread whose row cannot be read is left out of lists, which go on behind it, and is told", async () => {
+  const warnings: object[] = [];
+  const logger = warningsTo((fields) => void warnings.push(fields));
+  await using h = await harness({ store: "sqlite", scripts, runtime: { logger } });
+  const ids = [h.tree.id];
+  for (const title of ["a", "b", "c", "d"]) ids.unshift((await h.runtime.openTree({ title })).id);
+  const [newest, second, third, fourth, oldest] = ids as [string, string, string, string, string];
+  for (const id of [newest, third, fourth])
+    h.edit("UPDATE agents SET body = substr(body, 1, 9) WHERE id = ?", id);
+  await h.crash();
+  const { threads } = h.runtime;
+  const page = async (limit?: number, after: string | null = null) => {
+    const { rows, next } = await threads.list({}, { after, ...(limit === undefined ? {} : { limit }) });
+    return [rows.map(({ id }) => id), next];
+  };
+  warnings.length = 0;
+  expect(await page()).toEqual([[second, oldest], null]);
+  expect(warnings).toMatchObject([{ threadId: newest }, { threadId: third }, { threadId: fourth }]);
+  expect(await page(1)).toEqual([[second], second]);
+  expect(await page(1, second)).toEqual([[oldest], null]);
+  expect(await page(2)).toEqual([[second, oldest], null]);
+  // A page of readable ones is what it was.
+  expect(await page(1, fourth)).toEqual([[oldest], null]);
+  expect(await h.ask("and on")).toMatchObject({ ending: "completed" });
+});
+
+test("REC-1 C1.6 a thread with a conversation that cannot be read is left out of lists", async () => {
+  await using h = await harness({ store: "sqlite", scripts });
+  await h.ask("first");
+  const other = await h.runtime.openTree({ title: "other" });
+  h.edit("UPDATE provider_threads SET body = substr(body, 1, 9)");
+  await h.crash();
+  const { rows, next } = await h.runtime.threads.list();
+  expect([rows.map(({ id }) => id), next]).toEqual([[other.id], null]);
+});
