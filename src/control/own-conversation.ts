@@ -7,9 +7,11 @@ import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { LINEAGE_BOUNDS } from "../protocol/lineage-limits.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import { foreignBefore, retainedBefore, type RunsBefore } from "../lineage/coverage.ts";
 import { roomOf } from "../lineage/handoff/budget.ts";
+import { byteLength } from "../platform/text.ts";
 import { estimateTokens } from "../policy/estimate-tokens.ts";
 import { buildMessages } from "../session/prompt.ts";
 import { conversationOf, type Foreign } from "../session/session.ts";
@@ -35,19 +37,24 @@ export function foreignRuns(
   return runs.size === 0 && !inherited ? null : { runs, inherited };
 }
 
+/** What the messages that began a run say. */
+export function messageOf(view: StoreView, { causes }: Pick<RunRecord, "causes">): string {
+  return causes.map(({ mailId }) => view.mail(mailId)?.content.text ?? "").join("\n");
+}
+
 /**
- * Whether a run that goes on with it would begin with less of the window left than is kept for a run (C18.11). A window that
- * has no room for a handoff is gone on with: a new conversation could be told nothing.
+ * Whether a run that goes on with it would begin with less of the window left than is kept for a run (C18.11). It is gone on
+ * with where the window has no room for a handoff beside what the run brings: a new conversation could be told nothing.
  */
 export function isConversationFull(
   look: Look,
   agent: AgentRecord,
-  before: RunsBefore & { readonly threadId: ThreadId },
+  before: RunsBefore & Pick<RunRecord, "causes"> & { readonly threadId: ThreadId },
   known: ProviderThreadRecord,
   { items, window }: { readonly items: readonly TranscriptItem[]; readonly window: number },
 ): boolean {
   const room = roomOf(window, look.context.lineage);
-  if (room < LINEAGE_BOUNDS.handoffTokens[0]) return false;
+  if (room - byteLength(messageOf(look.store, before)) < LINEAGE_BOUNDS.handoffTokens[0]) return false;
   const told = conversationOf(items, foreignRuns(look.store, before, known));
   return estimateTokens(buildMessages(agent, told), []) > room;
 }
