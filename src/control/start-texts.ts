@@ -183,7 +183,7 @@ function readToolOf(look: Look, agent: AgentRecord, source: ThreadId | undefined
 }
 
 /** What is left of the target's window beside the user's message (C6.7). */
-function room({ look, agent, run, to }: TextRequest): Omit<BudgetRequest, "limits" | "configured"> {
+function room({ look, run, to }: TextRequest): Omit<BudgetRequest, "limits" | "configured"> {
   return {
     providerMaxChars: to.capabilities.context.maxRecommendedChars,
     window: to.window,

@@ -143,6 +143,21 @@ describe.each(STORES)("a long conversation on %s", (store) => {
     expect(JSON.stringify(h.provider.requests("/root").at(-1)!.messages)).toContain("rrr");
   });
 
+  test("C10 instructions that take the room are no reason to begin anew with each run", async () => {
+    const tree = { instructions: "i".repeat(100_000), limits: { tokensPerTree: null } };
+    const h = await open({ tree });
+    for (let at = 1; at <= 4; at += 1) {
+      await h.ask(`q${at};`);
+      expect(await switches(h)).toEqual([]);
+    }
+    // As soon as there is something to be had by it, it is done.
+    for (let at = 5; at <= 12; at += 1) expect((await h.ask(`q${at};`)).ending).toBe("completed");
+    const begun = (await switches(h)).map(({ sourcePoint }) => sourcePoint.ordinal);
+    expect(begun.length).toBeGreaterThan(1);
+    for (const [at, ordinal] of begun.entries()) expect(ordinal - (begun[at - 1] ?? 0)).toBeGreaterThan(1);
+    expect(Math.max(...sizes(h))).toBeLessThan(WINDOW);
+  });
+
   test("C10 a window too small for any text is gone on with", async () => {
     const h = await open({
       scripted: { models: { scripted: { ...MODEL, contextWindow: 10_000 } } },
