@@ -143,6 +143,23 @@ describe.each(STORES)("a long conversation on %s", (store) => {
     expect(JSON.stringify(h.provider.requests("/root").at(-1)!.messages)).toContain("rrr");
   });
 
+  test("C7.3 C10 a conversation that begins anew is told what a fork had brought back into the one before", async () => {
+    const answer = say(({ inputs }) => `${inputs.at(-1)} ${/^q/.test(`${inputs.at(-1)}`) ? LONG : "yes"}`);
+    const h = await open({ scripts: { "*": [repeat(answer)] } });
+    await h.ask("q0;");
+    const { thread } = await h.runtime.threads.fork(h.tree.id);
+    const fork = await h.runtime.openTree({ id: thread.id });
+    await (await fork.root.send("found by the fork;")).outcome();
+    await h.runtime.threads.mergeBack(thread.id);
+    await fill(h);
+    await h.ask("and now?");
+    const told = h.provider.requests("/root").at(-1)!.messages;
+    expect(await switches(h)).toMatchObject([{ staleness: ["context_full"], status: "consumed" }]);
+    expect(JSON.stringify(told)).toContain("Brought back by forks");
+    expect(JSON.stringify(told)).toContain("found by the fork;");
+    expect(estimateTokens(told, [])).toBeLessThan(ROOM);
+  });
+
   test("C10 instructions that take the room are no reason to begin anew with each run", async () => {
     const tree = { instructions: "i".repeat(100_000), limits: { tokensPerTree: null } };
     const h = await open({ tree });
