@@ -160,6 +160,32 @@ describe.each(STORES)("a long conversation on %s", (store) => {
     expect(estimateTokens(told, [])).toBeLessThan(ROOM);
   });
 
+  test("C9.5 rolled back behind where it began anew, the conversation before is gone on with word for word", async () => {
+    const h = await open();
+    await fill(h);
+    await h.ask("anew;");
+    expect(await switches(h)).toHaveLength(1);
+    await h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 3 } });
+    await h.ask("after;");
+    const told = JSON.stringify(h.provider.requests("/root").at(-1)!.messages);
+    expect(told).toContain("q3; yyy");
+    expect(told).not.toContain("q4;");
+    expect(told).not.toContain("[runtime: handoff]");
+    expect(await switches(h)).toHaveLength(1);
+  });
+
+  test("C9.5 C9.11 a rollback behind where it began anew that is undone is told of everything once", async () => {
+    const h = await open();
+    const last = await fill(h);
+    await h.ask("anew;");
+    await h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 3 } });
+    await h.runtime.threads.undoRollback(h.tree.id);
+    await h.ask("after;");
+    const told = JSON.stringify(h.provider.requests("/root").at(-1)!.messages);
+    expect(told.split("[runtime: handoff]")).toHaveLength(2);
+    for (const said of [`q${last};`, "anew;"]) expect(told).toContain(said);
+  });
+
   test("C10 instructions that take the room are no reason to begin anew with each run", async () => {
     const tree = { instructions: "i".repeat(100_000), limits: { tokensPerTree: null } };
     const h = await open({ tree });
