@@ -144,7 +144,9 @@ describe.each(STORES)("a long conversation on %s", (store) => {
   });
 
   test("C7.3 C10 a conversation that begins anew is told what a fork had brought back into the one before", async () => {
-    const answer = say(({ inputs }) => `${inputs.at(-1)} ${/^q/.test(`${inputs.at(-1)}`) ? LONG : "yes"}`);
+    const answer = say(
+      ({ inputs }) => `${inputs.at(-1)} ${`${inputs.at(-1)}`.startsWith("q") ? LONG : "yes"}`,
+    );
     const h = await open({ scripts: { "*": [repeat(answer)] } });
     await h.ask("q0;");
     const { thread } = await h.runtime.threads.fork(h.tree.id);

@@ -422,9 +422,11 @@ test("C4.5 C9.4 C9.5 law: through switches and rollbacks, who runs next is told 
           );
           if (base.kind !== "none" && base.kind !== "handoff") return expect.unreachable(base.kind);
           const id = base.providerThreadId ?? (`pth_${records.length}` as const);
-          const fresh = (what.far ? farThread : providerThread)(String(records.length), [], {
-            ...(ours ? { nativeThreadRef: null } : {}),
-          });
+          const fresh = (what.far ? farThread : providerThread)(
+            String(records.length),
+            [],
+            ours ? { nativeThreadRef: null } : {},
+          );
           const record = records.find((one) => one.id === id) ?? fresh;
           const told = base.kind === "handoff" ? base.runs : [];
           const mine = handoff(String(handoffs.length), told, { targetRunId: `run_${ordinal}` });
