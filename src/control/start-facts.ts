@@ -22,9 +22,16 @@ export interface StartMemory {
   readonly failedResume: readonly ProviderThreadId[];
   readonly deltaFits: boolean | null;
   readonly nativeFailed: boolean;
+  /** A conversation that is full was not to be told anew: it is gone on with. */
+  readonly goesOnFull: boolean;
 }
 
-export const NOTHING_TRIED: StartMemory = { failedResume: [], deltaFits: null, nativeFailed: false };
+export const NOTHING_TRIED: StartMemory = {
+  failedResume: [],
+  deltaFits: null,
+  nativeFailed: false,
+  goesOnFull: false,
+};
 
 /** The provider that the run goes to, as far as it does not depend on the thread's records. */
 export interface Destination extends Pick<
@@ -40,7 +47,7 @@ export interface Destination extends Pick<
 export function startFacts(
   look: Look,
   agent: AgentRecord & { readonly thread: ThreadFacts },
-  run: Pick<RunRecord, "ordinal">,
+  run: Pick<RunRecord, "ordinal" | "causes">,
   items: readonly TranscriptItem[],
   destination: Destination,
   memory: StartMemory,
@@ -66,11 +73,18 @@ export function startFacts(
   if (candidate !== null) {
     base.target.change = change(candidate.model, destination.model);
     base.target.contextFull =
+      !memory.goesOnFull &&
       look.context.loop(destination.provider) === "ours" &&
-      isConversationFull(look, agent, { ...thread, threadId, ordinal: run.ordinal }, candidate, {
-        items,
-        window,
-      });
+      isConversationFull(
+        look,
+        agent,
+        { ...thread, threadId, ordinal: run.ordinal, causes: run.causes },
+        candidate,
+        {
+          items,
+          window,
+        },
+      );
   }
   const fork = pending.findLast(({ type }) => type === "fork");
   return {

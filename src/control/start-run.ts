@@ -60,6 +60,11 @@ export interface BuiltText {
   readonly built: BuiltHandoff | null;
 }
 
+/** There was no room for a text; the next plan knows. */
+interface Untold {
+  readonly teaches: Partial<StartMemory>;
+}
+
 /**
  * Null for a thread from before threads: it has no transfers, and its provider gets the transcript as ever.
  * @throws RejectedError when the run cannot start; nothing was sent.
@@ -97,8 +102,8 @@ export async function prepareStart(
       continue;
     }
     const texts = await buildTexts(tree.shared.summariser, found, signal);
-    if (texts === "delta_too_large") {
-      memory = { ...memory, deltaFits: false };
+    if ("teaches" in texts) {
+      memory = { ...memory, ...texts.teaches };
       continue;
     }
     return storeStart(tree, session.run!, to, found, texts);
@@ -205,9 +210,10 @@ function intentOf({ pending, fork }: StartFacts): Planned["intended"] {
 
 export async function buildTexts(
   summariser: Summariser | null,
-  { plan, facts, texts }: Planned,
+  planned: Planned,
   signal: AbortSignal,
-): Promise<readonly BuiltText[] | "delta_too_large"> {
+): Promise<readonly BuiltText[] | Untold> {
+  const { texts } = planned;
   const ready: BuiltText[] = [];
   for (const text of texts) {
     const { mode, told, transferId } = text;
@@ -223,8 +229,8 @@ export async function buildTexts(
       ready.push({ transferId, built: built.kind === "built" ? built : null });
       continue;
     }
-    const isDelta = plan.base.kind === "handoff" && plan.base.coverage === "delta" && text === texts[0];
-    if (isDelta && facts.target.deltaFits === null) return "delta_too_large";
+    const teaches = text === texts[0] ? otherWay(planned) : null;
+    if (teaches !== null) return { teaches };
     const { limit, unit } = built.budget;
     throw new RejectedError(
       built.code,
@@ -233,6 +239,14 @@ export async function buildTexts(
     );
   }
   return ready;
+}
+
+/** What there is instead of telling a base by a text for which there is no room; null where there is nothing. */
+function otherWay({ plan: { base }, facts }: Planned): Partial<StartMemory> | null {
+  if (base.kind !== "handoff") return null;
+  if (base.coverage === "delta") return facts.target.deltaFits === null ? { deltaFits: false } : null;
+  const onlyFull = base.into === "new" && base.staleness.join() === "context_full";
+  return onlyFull ? { goesOnFull: true } : null;
 }
 
 const NO_MATERIAL: SummaryMaterial = { dialogue: [], failures: [], files: [] };

@@ -5,7 +5,7 @@ import type { OrdinalRange } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
-import type { HandoffInput, HandoffSegment } from "../lineage/handoff/input.ts";
+import type { HandoffInput, HandoffSegment, MergeBackFact } from "../lineage/handoff/input.ts";
 import { verifySnapshot } from "../lineage/snapshot.ts";
 import type { StoreView } from "../store/port.ts";
 import { must, type Look } from "./transaction.ts";
@@ -111,10 +111,19 @@ function segmentOf(
     threadId: agent.threadId,
     title: agent.thread?.title ?? null,
     items,
+    mergeBacks: items.flatMap((item) => mergeBackIn(view, item)),
     runs: records
       .filter((run): run is RunRecord => run !== undefined && run.acceptedAt !== null)
       .map((run) => asItWas(run, asOf)),
   };
+}
+
+/** No other record of the thread says what a fork has brought back; what it has inherited is told of its ancestors. */
+function mergeBackIn(view: StoreView, item: TranscriptItem): readonly MergeBackFact[] {
+  if (item.kind !== "context" || item.handoffId === undefined || item.runId === null) return [];
+  const handoff = view.handoff(item.handoffId);
+  const transfer = handoff === undefined ? undefined : view.transfer(handoff.transferId);
+  return transfer?.type === "merge_back" ? [{ runId: item.runId, text: item.text }] : [];
 }
 
 /** What was rolled back later is told with the end that it had then (C9.9). */

@@ -19,6 +19,7 @@ import { handoffOf } from "../lineage/transfer.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { mergeBackDelta } from "../lineage/merge-back.ts";
 import type { HandoffBase, StartPlan } from "../lineage/start-plan.ts";
+import { messageOf } from "./own-conversation.ts";
 import { deliveredInto, type Destination } from "./start-facts.ts";
 import { forkSegments, ownSegments, type Segments, sinceBase } from "./start-segments.ts";
 import { readerOf } from "./thread-reader.ts";
@@ -183,11 +184,10 @@ function readToolOf(look: Look, agent: AgentRecord, source: ThreadId | undefined
 
 /** What is left of the target's window beside the user's message (C6.7). */
 function room({ look, run, to }: TextRequest): Omit<BudgetRequest, "limits" | "configured"> {
-  const text = run.causes.map(({ mailId }) => look.store.mail(mailId)?.content.text ?? "").join("\n");
   return {
     providerMaxChars: to.capabilities.context.maxRecommendedChars,
     window: to.window,
     occupied: 0,
-    message: { text, images: 0, attachments: 0 },
+    message: { text: messageOf(look.store, run), images: 0, attachments: 0 },
   };
 }

@@ -1,11 +1,11 @@
 /**
- * What a rollback does to one provider thread (lineage C9.5, C9.6): nothing, the provider's own rollback, or the end of
- * its use.
+ * What a rollback does to one provider thread (lineage C9.5, C9.6): nothing, its rollback, or the end of its use.
  *
  * - R1 The provider is told the last of its turns that stays, and how many go. Where that one has no name, or a run that
  *   goes took nobody knows how many, nothing is guessed: the conversation is given up.
- * - R2 Where the loop is ours the conversation is what the runs have left in the transcript: it is rolled back by leaving
- *   them out, and no boundary is needed.
+ * - R2 Where the loop is ours the conversation is what the runs have left in the transcript, and has no name elsewhere: it
+ *   is rolled back by leaving them out, and nobody has to be asked; one that is not the active one and of
+ *   which nothing stays is given up.
  * - R3 A provider thread that the provider itself forked keeps what it was forked with: it is rolled back to before its
  *   first turn, and never to its start.
  */
@@ -44,13 +44,24 @@ export function stepOf(
   if (continuity === "divergent" || !overlap(covered(record, facts.handoffs), rolledBack)) {
     return { id, action: "untouched" };
   }
-  if (id !== facts.activeProviderThreadId || facts.request.native === "avoided") {
+  const gone = new Set(
+    facts.handoffs.filter(({ targetRunId }) => wasTakenBack(targetRunId)).map((handoff) => handoff.id),
+  );
+  const trimmed = {
+    nativeRunOrdinals: without(nativeRunOrdinals, rolledBack),
+    handoffIds: handoffIds.filter((handoffId) => !gone.has(handoffId)),
+  };
+  const active = id === facts.activeProviderThreadId;
+  // What a conversation holds that could not be resumed, or whose rollback was cut off, is not known.
+  const unsure = record.status === "error";
+  if (record.nativeThreadRef === null && !active && !unsure && trimmed.nativeRunOrdinals.length > 0) {
+    return { id, action: "roll_back", boundary: null, turns: [], ...trimmed };
+  }
+  if (!active || facts.request.native === "avoided") {
     return { id, action: "divergent" };
   }
   const strict = facts.request.native === "demanded";
   const { capabilities } = facts;
-  // What a conversation holds that could not be resumed, or whose rollback was cut off, is not known.
-  const unsure = record.status === "error";
   if (unsure || capabilities === null || capabilities.threads.rollback === "none") {
     if (!strict) return { id, action: "divergent" };
     throw new RejectedError(
@@ -69,16 +80,12 @@ export function stepOf(
       { providerThreadId: id, provider: record.provider },
     );
   }
-  const gone = new Set(
-    facts.handoffs.filter(({ targetRunId }) => wasTakenBack(targetRunId)).map((handoff) => handoff.id),
-  );
   return {
     id,
     action: "roll_back",
     boundary,
     turns: ours ? [] : record.turns,
-    nativeRunOrdinals: without(nativeRunOrdinals, rolledBack),
-    handoffIds: handoffIds.filter((handoffId) => !gone.has(handoffId)),
+    ...trimmed,
   };
 }
 

@@ -5,7 +5,7 @@
  * - Q1 Runs after the target are taken back, whatever their end; those that were before stay as they are. So a rollback
  *   of a rollback is one like any other, and one that takes nothing back changes nothing.
  * - Q2 A provider thread that went through such a run knows too much. The active one is rolled back where it can be,
- *   and what was told in those turns is no longer in it; every other one is never resumed again (C2.7).
+ *   as is each of ours, and what was told in those turns is no longer in it; every other one is never resumed again (C2.7).
  * - Q3 Records keep what they say: a handoff is superseded when it tells of a run that was taken back, or when what it
  *   brought from another thread has to be brought again.
  */

@@ -107,9 +107,7 @@ export async function regenerateHandoff(tree: Tree, id: string): Promise<Handoff
   const { signal } = new AbortController();
   const texts = await buildTexts(tree.shared.summariser, { ...planned, texts: anew }, signal);
   const text =
-    texts === "delta_too_large"
-      ? undefined
-      : texts.find(({ transferId }) => transferId === found.transfer.id);
+    "teaches" in texts ? undefined : texts.find(({ transferId }) => transferId === found.transfer.id);
   const built = text?.built ?? null;
   if (built === null) {
     throw new RejectedError(

@@ -96,8 +96,8 @@ export async function previewStart(
     }
     const { planned } = found as { planned: Planned };
     const texts = await buildTexts(tree.shared.summariser, planned, new AbortController().signal);
-    if (texts === "delta_too_large") {
-      memory = { ...memory, deltaFits: false };
+    if ("teaches" in texts) {
+      memory = { ...memory, ...texts.teaches };
       continue;
     }
     const { base } = planned.plan;

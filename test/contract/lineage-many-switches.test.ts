@@ -41,7 +41,14 @@ describe.each(STORES)("a thread of many switches on %s", (store) => {
     const { facts, reads } = await tree.look((look) => {
       const counted = counting(look);
       const agent = look.agent(h.tree.id) as ThreadAgent;
-      const found = startFacts(counted.look, agent, { ordinal: agent.runs + 1 }, [], to, NOTHING_TRIED);
+      const found = startFacts(
+        counted.look,
+        agent,
+        { causes: [], ordinal: agent.runs + 1 },
+        [],
+        to,
+        NOTHING_TRIED,
+      );
       return { facts: found, reads: counted.reads() };
     });
     const newest = facts.providerThreads.findLast(({ provider }) => provider === "b")!;

@@ -39,6 +39,9 @@ async function run(
 }
 
 const fork = async (h: Harness): Promise<ThreadId> => (await h.runtime.threads.fork(h.tree.id)).thread.id;
+const replayed = async (h: Harness): Promise<ThreadId> =>
+  (await h.runtime.threads.fork(h.tree.id, { policy: { strategy: "replay" } })).thread.id;
+const sentAny = (provider: ScriptedProvider): string => JSON.stringify(provider.requests("/root"));
 const sent = (provider: ScriptedProvider): string =>
   JSON.stringify(provider.requests("/root").at(-1)!.messages);
 const count = (text: string, part: string): number => text.split(part).length - 1;
@@ -51,7 +54,64 @@ async function merges(h: Harness) {
 
 const handoffsOf = async (h: Harness) => (await h.runtime.threads.handoffs(h.tree.id, { limit: 50 })).rows;
 
+const BROUGHT = "Brought back by forks";
+
 describe.each(STORES)("a merge-back on %s", (store) => {
+  test.for<[string, (h: Harness) => Promise<void>]>([
+    ["a full handoff of a switch", (h) => run(h, "over to b", h.tree.id, "b")],
+    [
+      "a clean context",
+      async (h) => {
+        await h.runtime.threads.select(h.tree.id, { provider: "scripted", cleanContext: true });
+        await run(h, "anew");
+      },
+    ],
+    ["a fork that is told by text", async (h) => run(h, "in the fork", await replayed(h))],
+  ])("C7.3 C10 what it told stays with the thread: %s", async ([, goOn]) => {
+    const { h, b } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    const forked = await fork(h);
+    await run(h, "the fork's own work;", forked);
+    await h.runtime.threads.mergeBack(forked);
+    await run(h, "take it in;");
+    await goOn(h);
+    const told = [h.provider, b].map(sentAny).find((text) => text.includes(BROUGHT)) ?? "";
+    expect(count(told, BROUGHT)).toBe(1);
+    expect(told).toContain("told in run 2");
+    expect(told).toContain("A took the fork's own work;");
+  });
+
+  test("C4.6 C7.3 what it told is part of a delta, and of no text once its run was rolled back", async () => {
+    const { h, b } = await open(store);
+    await using _ = h;
+    await run(h, "q1;", h.tree.id, "b");
+    await run(h, "q2;", h.tree.id, "scripted");
+    const forked = await fork(h);
+    await run(h, "the fork's own work;", forked);
+    await h.runtime.threads.mergeBack(forked);
+    await run(h, "take it in;");
+    await run(h, "back to b;", h.tree.id, "b");
+    expect(sent(b)).toContain("took the fork's own work;");
+    await h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 2 } });
+    await run(h, "once more;", h.tree.id, "b");
+    expect(sent(b)).not.toContain("fork's own work");
+  });
+
+  test("C6.8 C6.9 what it told is cut and says so where there is no room for the whole", async () => {
+    const { h, b } = await open(store, [echo("A")]);
+    await using _ = h;
+    await run(h, "q1;");
+    const forked = await fork(h);
+    await run(h, `the fork's own work; ${"w".repeat(6_000)}`, forked);
+    await run(h, "what it comes to;", forked);
+    await h.runtime.threads.mergeBack(forked);
+    await run(h, "take it in;");
+    await run(h, "over to b", h.tree.id, "b");
+    expect(sent(b)).toMatch(/told in run 2:.{0,4}\[cut from \d+ bytes\]/);
+    expect(sent(b)).toContain("A took what it comes to;");
+  });
+
   test("S0-25 S0-33 C3.5 C7.2 C7.3 goes from the point of the fork to its newest stable run, as text of the next message", async () => {
     const { h } = await open(store);
     await using _ = h;

@@ -3,6 +3,7 @@
  * context of subagents. Pure: the same input gives the same text.
  *
  * - H1 Everything that is sent is charged to the budget, the frame first. What is pinned may take half of the room, what
+ *   forks have brought back half of what that leaves of it, what
  *   follows from records half of what is left then, the dialogue the rest.
  * - H2 Where no message fits beside the pins, messages come first; where none fits even so, nothing is built (C6.9).
  * - H3 The text is redacted piece by piece before anything is measured or cut, and once more as a whole; redaction never
@@ -124,7 +125,11 @@ function compose(source: Source, order: "pins_first" | "messages_first"): Compos
   const outcomes = takeLines(OUTCOMES_HEADING, outcomesOf(input), meter.share(SHARES.outcomes));
   const taken = new Map<string, Taken>();
   const pinnedRoom = meter.share(SHARES.pinned);
-  for (const section of pinned) taken.set(section.name, takeSection(section, pinnedRoom));
+  for (const section of pinned) {
+    // What forks have brought back leaves room for messages, however long it is.
+    const room = section.name === "merge_backs" ? pinnedRoom.share(SHARES.section) : pinnedRoom;
+    taken.set(section.name, takeSection(section, room));
+  }
   dialogue.takeLandmarks(meter);
   const derivedRoom = meter.share(SHARES.derived);
   for (const section of byUrgency(derived)) {

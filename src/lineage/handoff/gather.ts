@@ -2,8 +2,8 @@
  * One pass over the segments from the newest item to the oldest: what was said, and what tools did. Nothing is rendered
  * or redacted here, so the pass costs little for a long thread.
  *
- * - G1 Left out: reasoning, the runtime's own notes and earlier handoffs (`context` items), its notices, and everything of
- *   runs that are not covered or were rolled back (C6.3).
+ * - G1 Left out: reasoning, the runtime's own notes and earlier handoffs (`context` items; what forks have brought back is a
+ *   fact of the segment), its notices, and everything of runs that are not covered or were rolled back (C6.3).
  * - G2 A call is paired with its result within its run: providers may use a call id again in another run.
  * - G3 A result of a subagent that came as mail is a result, not dialogue.
  */

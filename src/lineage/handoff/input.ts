@@ -33,6 +33,12 @@ export interface ChangeFact {
   readonly summary: string;
 }
 
+/** What a fork has brought back into a run, in the words in which it was told. */
+export interface MergeBackFact {
+  readonly runId: RunId;
+  readonly text: string;
+}
+
 export interface HandoffSegment {
   readonly threadId: ThreadId;
   readonly title: string | null;
@@ -41,6 +47,8 @@ export interface HandoffSegment {
   /** In order of their ordinals. */
   readonly runs: readonly HandoffRun[];
   readonly changes?: readonly ChangeFact[];
+  /** In the order in which they were told. */
+  readonly mergeBacks?: readonly MergeBackFact[];
 }
 
 export interface SubagentResult {

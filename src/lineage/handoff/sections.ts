@@ -24,6 +24,7 @@ export type SectionName =
   | "goal_and_constraints"
   | "decisions"
   | "open_items"
+  | "merge_backs"
   | "files"
   | "conflicts"
   | "commands"
@@ -51,7 +52,7 @@ export interface Section {
 /** Lines of one kind that are looked at; of more, the newest. */
 const MOST = { files: 200, commands: 40, failures: 20, results: 20, planSteps: 100, listed: 50 };
 
-/** What was pinned (C6.4); of a delta, what its own runs have pinned. */
+/** What was pinned (C6.4); of a delta, what its own runs have pinned. And what forks have brought back, which nothing else says. */
 export function pinnedSections(input: HandoffInput): readonly Section[] {
   const { snapshot, segments, redact } = input;
   const title = segments.at(-1)?.title ?? null;
@@ -74,6 +75,7 @@ export function pinnedSections(input: HandoffInput): readonly Section[] {
     },
     { name: "decisions", title: "Decisions", lines: pins(["decisions"]) },
     { name: "open_items", title: "Open items and next actions", lines: pins(["nextActions", "openItems"]) },
+    { name: "merge_backs", title: "Brought back by forks", lines: mergeBackLines(input) },
   ]);
 }
 
@@ -194,6 +196,23 @@ function failureLines(
     short(`${failure.name} failed in ${placeOf(failure, segments)}: ${failure.output}`),
   );
   return [...runs.slice(0, MOST.failures), ...failing, ...tools];
+}
+
+/** Cut from the end where the whole has no room: what a fork has come to stands last. */
+function mergeBackLines({ segments, redact, limits }: HandoffInput): readonly Line[] {
+  return segments
+    .flatMap(({ runs, mergeBacks = [] }, segment) =>
+      mergeBacks.flatMap(({ runId, text }): Line[] => {
+        const run = runs.find(({ id }) => id === runId);
+        if (run === undefined || run.rolledBack) return [];
+        const told = clean(text, redact).trim();
+        const where = `told in ${placeOf({ segment, run }, segments)}:`;
+        const short = `${where}\n${tail(told, limits.historyTailBytes)}`;
+        return [{ text: `${where}\n${told}`, short }];
+      }),
+    )
+    .toReversed()
+    .slice(0, MOST.results);
 }
 
 function resultLines(input: HandoffInput, results: readonly SubagentResult[]): readonly Line[] {

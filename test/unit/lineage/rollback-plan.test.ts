@@ -322,6 +322,23 @@ describe("provider threads", () => {
     ).toMatchObject([{ action: "roll_back", boundary: null, nativeRunOrdinals: [[1, 5]] }]);
   });
 
+  test("C9.5 one of ours is rolled back whether it is active or not, and whoever has refused", () => {
+    const ours = { ...near, id: "pth_ours" as const, nativeThreadRef: null, turns: [] };
+    const providerThreads = [ours, { ...ours, id: "pth_unsure" as const, status: "error" as const }];
+    const handoffs = [handoff("a", [[1, 1]], { targetRunId: "run_7" })];
+    for (const native of ["allowed", "avoided"] as const) {
+      const plan = planRollback(facts({ providerThreads, handoffs, request: to(5, native) }));
+      expect(plan.providerThreads).toMatchObject([
+        { action: "roll_back", boundary: null, turns: [], nativeRunOrdinals: [[1, 5]] },
+        { action: "divergent" },
+      ]);
+      expect(planRollback(facts({ providerThreads, request: to(0, native) })).providerThreads).toMatchObject([
+        { action: "divergent" },
+        { action: "divergent" },
+      ]);
+    }
+  });
+
   test("C9.6 what a conversation holds whose rollback was cut off is not known", () => {
     expect(step({ ...near, status: "error" }).providerThreads).toEqual([
       { id: "pth_a", action: "divergent" },
@@ -415,7 +432,7 @@ test("C4.5 C9.4 C9.5 law: through switches and rollbacks, who runs next is told 
     fc.record({ kind: fc.constant("back" as const), pick: fc.nat(20), able: fc.boolean() }),
   );
   fc.assert(
-    fc.property(fc.array(move, { maxLength: 25 }), (moves) => {
+    fc.property(fc.boolean(), fc.array(move, { maxLength: 25 }), (ours, moves) => {
       let runs: { providerThreadId: NamedThread["id"] }[] = [];
       let rolledBack = facts().reader.rolledBack;
       let records: NamedThread[] = [];
@@ -433,7 +450,11 @@ test("C4.5 C9.4 C9.5 law: through switches and rollbacks, who runs next is told 
           );
           if (base.kind !== "none" && base.kind !== "handoff") return expect.unreachable(base.kind);
           const id = base.providerThreadId ?? (`pth_${records.length}` as const);
-          const fresh = (what.far ? farThread : providerThread)(String(records.length), []);
+          const fresh = (what.far ? farThread : providerThread)(
+            String(records.length),
+            [],
+            ours ? { nativeThreadRef: null } : {},
+          );
           const record = records.find((one) => one.id === id) ?? fresh;
           const told = base.kind === "handoff" ? base.runs : [];
           const mine = handoff(String(handoffs.length), told, { targetRunId: `run_${ordinal}` });
@@ -480,6 +501,7 @@ test("C4.5 C9.4 C9.5 law: through switches and rollbacks, who runs next is told 
             request: to(ordinal),
             activeProviderThreadId: active,
             capabilities: what.able ? capabilities() : unable,
+            loop: ours ? "ours" : "theirs",
             providerThreads: records,
             handoffs,
             revision: runs.length,
