@@ -124,6 +124,8 @@ describe("forks, merges and rollbacks", () => {
       draft: { text: "Try tabs" },
       title: "Port the parser (fork 2)",
     });
+    const { stdout } = await place.run("thread", "show", begun);
+    expect(stdout).toMatch(/^forked from {2}thread_/m);
   });
 
   test("S0-12 what the fork came to is told with the next message", () => {

@@ -103,7 +103,7 @@ function table<T>(
   if (options.json === true) {
     for (const row of page.rows) terminal.json(row);
   } else if (page.rows.length === 0) {
-    terminal.line(`There are no ${name}.`);
+    terminal.line(`There are no ${name.replace(" ", " of ")}.`);
   } else {
     print();
   }

@@ -6,7 +6,7 @@ import { clean, clip, fit, type Terminal, wrap } from "../terminal.ts";
 import { coverageLines, providerName } from "./coverage-lines.ts";
 import { ago, counted, opening } from "./words.ts";
 
-const LABEL_COLUMNS = 11;
+const LABEL_COLUMNS = 13;
 
 export function titleOf({ title }: Pick<ThreadSummary, "title">): string {
   return title === null ? "untitled" : clean(title);
