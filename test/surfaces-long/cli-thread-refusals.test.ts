@@ -108,7 +108,12 @@ const CASES: readonly (readonly [code: string, exit: number, next: RegExp, comma
   ["THREAD_REVISION_CONFLICT", 1, /look at it again/, "thread continue :plain --expect 1 hello"],
   ["THREAD_INVARIANT_VIOLATION", 2, /close it first/, "thread archive :plain"],
   ["THREAD_BUSY", 1, /wait until it is idle/, "thread close :asking"],
-  ["THREAD_BUSY", 1, /npx coppice agent wait \/root --tree thread_\S+ --run\./, "thread continue :asking hello"],
+  [
+    "THREAD_BUSY",
+    1,
+    /npx coppice agent wait \/root --tree thread_\S+ --run\./,
+    "thread continue :asking hello",
+  ],
   ["THREAD_CONTEXT_TAMPERED", 5, /./, "thread context :tampered"],
   ["THREAD_CONTEXT_TAMPERED", 5, /./, "thread continue :tampered --provider echo hello"],
   ["LINEAGE_DEPTH_EXCEEDED", 4, /fork an earlier thread/, "thread fork :deep"],
