@@ -176,7 +176,9 @@ function switchLines(terminal: Terminal, transfer: TransferRecord, thread: strin
   return [
     `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${state}`,
     `    ${way}`,
-    ...wrap(`    ${from}, up to run ${sourcePoint.ordinal}, ${how}${stale}${failed}`, terminal.room, "    "),
+    ...wrap(`${from}, up to run ${sourcePoint.ordinal}, ${how}${stale}${failed}`, terminal.room - 4).map(
+      (line) => `    ${line}`,
+    ),
   ];
 }
 
