@@ -7,6 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { expansions } from "./type-expansions.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const ENTRIES = [
@@ -34,7 +35,15 @@ export interface ApiExport {
   readonly words: string;
   readonly throws: string;
   readonly signature: string;
+  /** Told by its members, a line each. */
+  readonly block: boolean;
 }
+
+/** An alias that computes its type says nothing to a reader: it is told by what comes of it. */
+const COMPUTED = /^type \w+ =[^{]*(?:\btypeof\b|\bz\.|\bOmit<|\w\["?\w+"?\])/;
+const BASES = /^(interface \w+(?:<[^>]*>)?) extends ([^{]*)(?= \{)/;
+/** Bases that everybody knows. */
+const KNOWN = /^(?:AsyncDisposable|Disposable|ReadonlyArray<\w+>|AsyncIterable<.+>)$/;
 
 const HEADER = `# API reference
 
@@ -59,10 +68,10 @@ export function apiReference(exported: readonly ApiExport[]): string {
 }
 
 /** One line and one of code, or a block for what has members. */
-function section({ name, kind, words, throws, signature }: ApiExport): string {
+function section({ name, kind, words, throws, signature, block }: ApiExport): string {
   const said = throws === "" ? words : `${words} Throws ${throws}`;
-  if (kind === "class" || kind === "interface")
-    return `#### \`${name}\`\n\n${said}\n\n\`\`\`ts\n${signature}\n\`\`\`\n`;
+  if (block)
+    return `${kind === "type" ? "\n" : ""}#### \`${name}\`\n\n${said}\n\n\`\`\`ts\n${signature}\n\`\`\`\n`;
   const line = signature.replaceAll(/\s+/g, " ").replace(/^function /, "");
   return `- **\`${name}\`** ${said}<br>\n  \`${line}\``;
 }
@@ -81,10 +90,48 @@ export function apiExports(): ApiExport[] {
       folder,
     ];
     execFileSync(process.execPath, [compiler, ...given], { stdio: "inherit" });
-    return ENTRIES.flatMap(([entry, file]) => exportsOf(folder, entry, file));
+    return readable(ENTRIES.flatMap(([entry, file]) => exportsOf(folder, entry, file)));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Without names that stand for what is exported nowhere. */
+function readable(exported: readonly ApiExport[]): ApiExport[] {
+  const names = new Set(exported.map(({ name }) => name));
+  const isOpaque = (base: string): boolean => !names.has(base) && !KNOWN.test(base);
+  const basesOf = (signature: string): string[] => BASES.exec(signature)?.[2]?.split(/, (?=[A-Z])/) ?? [];
+  const opaque = exported.filter(
+    ({ kind, signature }) =>
+      (kind === "type" && COMPUTED.test(signature)) || basesOf(signature).some(isOpaque),
+  );
+  const expanded = expansions(
+    root,
+    opaque.map(({ name, entry }) => ({ name, entry: ENTRIES.find(([one]) => one === entry)![1] })),
+  );
+  const unions = opaque.flatMap(({ name }, at) => {
+    const { text, members: none } = expanded[at]!;
+    return none.length === 0 && text.includes(" | ") ? [[text, name] as const] : [];
+  });
+  const named = (text: string): string =>
+    unions.reduce((told, [union, name]) => told.replaceAll(union, name), text);
+  return exported.map((one) => {
+    const at = opaque.indexOf(one);
+    if (at < 0) return one;
+    const { text } = expanded[at]!;
+    const members = expanded[at]!.members.map(({ name, lines }) => ({ name, lines: named(lines) }));
+    if (one.kind === "type") {
+      const signature =
+        members.length === 0 ? text : ["{", ...members.map(({ lines }) => lines), "}"].join("\n");
+      return { ...one, signature: `type ${one.name} = ${signature}`, block: members.length > 0 };
+    }
+    const kept = basesOf(one.signature).filter((base) => !isOpaque(base));
+    const inherited = members.filter(({ name }) => !new RegExp(`\\b${name}\\??[:(<]`).test(one.signature));
+    const signature = one.signature
+      .replace(BASES, (_, head: string) => (kept.length === 0 ? head : `${head} extends ${kept.join(", ")}`))
+      .replace(/\n?\}$/, `\n${inherited.map(({ lines }) => `${lines}\n`).join("")}}`);
+    return { ...one, signature };
+  });
 }
 
 function exportsOf(folder: string, entry: string, file: string): ApiExport[] {
@@ -126,7 +173,8 @@ function declarationOf(text: string, name: string, entry: string, typeOnly: bool
       .replaceAll(/\s+/g, " ")
       .trim();
   const signature = tidy(declared(text.slice(start), kind), kind);
-  return { entry, name, kind, typeOnly, words: line(words), throws: line(throws), signature };
+  const block = kind === "class" || kind === "interface";
+  return { entry, name, kind, typeOnly, words: line(words), throws: line(throws), signature, block };
 }
 
 /** From `export` to the end of the declaration. */

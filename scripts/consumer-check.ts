@@ -1,9 +1,19 @@
 /**
  * Compiles and runs a program that has installed the packed package and its runtime dependencies, nothing else: strict, with
- * every declaration file looked at (`skipLibCheck` off), from each entry point. `npm run pack:check` runs it after a build.
+ * every declaration file looked at (`skipLibCheck` off), from each entry point. Its command can be run. `npm run pack:check`
+ * runs it after a build.
  */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +21,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
   readonly name: string;
+  readonly bin: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, unknown>>;
   readonly dependencies: Readonly<Record<string, string>>;
 };
@@ -25,6 +36,7 @@ const program = Object.keys(manifest.exports)
 
 const folder = mkdtempSync(join(tmpdir(), "coppice-consumer-"));
 try {
+  for (const command of Object.values(manifest.bin)) accessSync(join(root, command), constants.X_OK);
   const modules = join(folder, "node_modules");
   mkdirSync(join(modules, manifest.name), { recursive: true });
   const run = (command: string, ...given: readonly string[]): string =>
@@ -40,6 +52,7 @@ try {
   const compilerOptions = {
     strict: true,
     skipLibCheck: false,
+    exactOptionalPropertyTypes: true,
     module: "nodenext",
     target: "es2024",
     noEmit: true,

@@ -16,7 +16,7 @@ if (major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])) {
 } else {
   console.error(
     `coppice: Node ${NEEDED.join(".")} or newer is needed, this is ${process.versions.node}. ` +
-      "Install a newer Node, or run it through npm in a project that has one: npx coppice",
+      "In a project: npm install node@24, then npx coppice",
   );
   process.exitCode = 2;
 }

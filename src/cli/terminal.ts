@@ -46,6 +46,11 @@ export class Terminal {
     return process.stdout.columns ?? (Number(process.env["COLUMNS"]) || DEFAULT_COLUMNS);
   }
 
+  /** Columns that a line may have: what no terminal shows is whole, for `grep` and files. */
+  get room(): number {
+    return process.stdout.isTTY === true || Number(process.env["COLUMNS"]) > 0 ? this.columns : Infinity;
+  }
+
   get rows(): number {
     return process.stdout.rows ?? 24;
   }

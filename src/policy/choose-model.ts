@@ -132,7 +132,14 @@ export function providerNamed(name: string | null, providers: readonly ProviderF
   const found = providers.find((provider) => provider.name === name);
   if (found !== undefined) return found;
   const available = providers.map((provider) => provider.name);
-  const listed = available.join(", ") || "none";
+  if (available.length === 0) {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      "no provider is configured; give one: createRuntime({ providers: { … } }).",
+      { argument: "provider", value: name, available },
+    );
+  }
+  const listed = available.join(", ");
   throw new RejectedError(
     "INVALID_ARGUMENT",
     name === null

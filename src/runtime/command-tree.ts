@@ -132,7 +132,7 @@ export async function commandTree(
 function unknownTree(store: Store, treeId: TreeId): RejectedError {
   return new RejectedError(
     "AGENT_NOT_FOUND",
-    `no tree ${treeId} is in ${store.name}; list the trees there, and name one by its root's thread id.`,
+    `no tree ${treeId} is in this store (${store.name}); list the trees there, and name one by its root's thread id.`,
     { tree: treeId },
   );
 }

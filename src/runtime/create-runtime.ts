@@ -171,7 +171,7 @@ class OwnRuntime implements Runtime {
     if (options.id !== undefined && (await this.store.read((view) => view.tree(treeId))) === undefined) {
       throw new RejectedError(
         "INVALID_ARGUMENT",
-        `no tree ${options.id} is in ${this.store.name}; list the trees there.`,
+        `no tree ${options.id} is in this store (${this.store.name}); list the trees there.`,
         { id: options.id },
       );
     }

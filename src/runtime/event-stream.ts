@@ -7,8 +7,8 @@ import type { Tree } from "../control/tree.ts";
 
 /** What a stream tells: events of the log, and progress where it is asked for. */
 export type StreamEvent = RuntimeEvent | ProgressEvent;
-/** Events, to be read with `for await`. */
-export type EventStream = AsyncIterable<StreamEvent>;
+/** Events, to be read with `for await`; those of the log alone unless progress is asked for. */
+export type EventStream<Event extends StreamEvent = StreamEvent> = AsyncIterable<Event>;
 
 /** Events kept for a reader; above it they are read from the store again. */
 const BUFFER = 1000;

@@ -121,6 +121,8 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** Events after a cursor (default: from this call on), then as they are committed. Ends with the tree, or the signal (OBS-1). */
+  events(options?: EventOptions & { readonly progress?: false }): EventStream<RuntimeEvent>;
+  events(options?: EventOptions): EventStream;
   events(options: EventOptions = {}): EventStream {
     check("TreeHandle.events", TREE.events, options);
     return followEvents(this.#tree, options);
@@ -161,7 +163,11 @@ export class TreeHandle implements AsyncDisposable {
     );
   }
 
-  /** Answers a question or an approval of an agent. @throws RejectedError `REQUEST_NOT_RESUMABLE`. */
+  /**
+   * Answers a question or an approval of an agent. To an approval of a tool call, `yes`, `y`, `ok`, `approve`, `approved`,
+   * `allow` and `allowed` mean yes, however they are capitalized; all else means no.
+   * @throws RejectedError `REQUEST_NOT_RESUMABLE`.
+   */
   async answer(request: RequestId, answer: string, options: Keyed = {}): Promise<void> {
     check("TreeHandle.answer", TREE.answer, { request, answer, options });
     return this.control.answer(request, answer, options);

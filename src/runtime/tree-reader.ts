@@ -49,7 +49,7 @@ export class TreeReader {
   async record(): Promise<TreeRecord> {
     const record = await this.#store.read((view) => view.tree(this.id));
     if (record !== undefined) return record;
-    throw new RejectedError("AGENT_NOT_FOUND", `no tree ${this.id} is in ${this.#store.name}.`, {
+    throw new RejectedError("AGENT_NOT_FOUND", `no tree ${this.id} is in this store (${this.#store.name}).`, {
       tree: this.id,
     });
   }

@@ -20,11 +20,11 @@ import { type Harness, harness, STORES } from "../support/harness.ts";
 import { look } from "../support/look.ts";
 
 /** Reads a stream until an event of this type. */
-async function readUntil(h: Harness, after: number, type: string): Promise<StreamEvent[]> {
-  const seen: StreamEvent[] = [];
+async function readUntil(h: Harness, after: number, type: string): Promise<RuntimeEvent[]> {
+  const seen: RuntimeEvent[] = [];
   for await (const event of h.tree.events({ after })) {
     seen.push(event);
-    if (event.type === type && event.type !== "progress" && event.path === "/root") break;
+    if (event.type === type && event.path === "/root") break;
   }
   return seen;
 }

@@ -108,6 +108,12 @@ const CASES: readonly (readonly [code: string, exit: number, next: RegExp, comma
   ["THREAD_REVISION_CONFLICT", 1, /look at it again/, "thread continue :plain --expect 1 hello"],
   ["THREAD_INVARIANT_VIOLATION", 2, /close it first/, "thread archive :plain"],
   ["THREAD_BUSY", 1, /wait until it is idle/, "thread close :asking"],
+  [
+    "THREAD_BUSY",
+    1,
+    /npx coppice agent wait \/root --tree thread_\S+ --run\./,
+    "thread continue :asking hello",
+  ],
   ["THREAD_CONTEXT_TAMPERED", 5, /./, "thread context :tampered"],
   ["THREAD_CONTEXT_TAMPERED", 5, /./, "thread continue :tampered --provider echo hello"],
   ["LINEAGE_DEPTH_EXCEEDED", 4, /fork an earlier thread/, "thread fork :deep"],
@@ -149,7 +155,10 @@ const CASES: readonly (readonly [code: string, exit: number, next: RegExp, comma
   ["INVALID_ARGUMENT", 2, /--model openai/, "thread new --provider model"],
   ["INVALID_ARGUMENT", 2, /leave out --model/, "thread new --provider echo --model openai/gpt-5"],
   ["INVALID_ARGUMENT", 2, /choices/, "thread new --continuity never"],
+  ["SOURCE_POINT_NOT_FOUND", 3, /has runs 1 to 3.*thread show/, "thread sync :plain --run 9"],
+  ["INVALID_ARGUMENT", 2, /N, run:N.*thread show/, "thread sync :plain --run yesterday"],
   ["INVALID_ARGUMENT", 2, /blank/, "thread continue :plain %20"],
+  ["INVALID_ARGUMENT", 2, /which thread\? Give its id first/, "thread continue hello"],
   ["INVALID_ARGUMENT", 2, /1 or more/, "thread continue :plain --expect 0 hello"],
   ["INVALID_ARGUMENT", 2, /to which provider/, "thread switch :plain"],
   ["INVALID_ARGUMENT", 2, /latest, run:N/, "thread fork :plain --at yesterday"],
@@ -181,6 +190,21 @@ describe("a refused command says what to do next, and has made nothing", () => {
       expect(error.message).toMatch(next);
     }
     expect(rows()).toEqual(before);
+  });
+
+  test("a run to be read again is named by its number, as the point of a fork is", async () => {
+    const [shown] = await place.rows("thread", "show", known["plain"]!);
+    const [first] = shown.runs;
+    expect(first.ordinal).toBe(1);
+    for (const run of ["1", "run:1"]) {
+      const synced = await place.run("thread", "sync", known["plain"]!, "--run", run);
+      expect(synced).toMatchObject({ code: 0, stderr: "" });
+    }
+  });
+
+  test("an empty list of transfers names its thread", async () => {
+    const listed = await place.run("transfers", known["empty"]!);
+    expect(listed).toMatchObject({ code: 0, stdout: `There are no transfers of ${known["empty"]}.\n` });
   });
 
   test("S1-56 no command takes a thread that nobody named for the newest one", async () => {

@@ -56,6 +56,7 @@ describe("A → B → A", () => {
 
   test("S1-17 S1-70 `new` makes a thread with a title, on a provider, in this folder", async () => {
     expect(thread).toMatch(/^thread_[A-Za-z0-9]{21}$/);
+    expect(lines(told["new"])).toContain(`Its store is new: ${place.store}`);
     const [shown] = await place.rows("thread", "show", thread);
     expect(shown).toMatchObject({
       title: "Port the parser",
@@ -124,6 +125,8 @@ describe("forks, merges and rollbacks", () => {
       draft: { text: "Try tabs" },
       title: "Port the parser (fork 2)",
     });
+    const { stdout } = await place.run("thread", "show", begun);
+    expect(stdout).toMatch(/^forked from {2}thread_/m);
   });
 
   test("S0-12 what the fork came to is told with the next message", () => {

@@ -55,6 +55,7 @@ describe("what an agent asks", () => {
     [2, ["asker", "--text", "x", "--deny"], /several answers/],
     [2, ["asker", "--text", "  "], /blank/],
     [2, ["asker", "--approve"], /is a question .*answer it with --text/],
+    [2, ["careful", "--text", "banana"], /is an approval .*answer it with --approve or --deny/],
     [2, ["asker", "nonsense", "--text", "x"], /not the id of a question.*\/root\/asker asks req_/],
     [3, ["asker", "req_nobody", "--text", "x"], /no request req_nobody is in .*\/root\/asker asks req_/],
     [3, ["/root", "--text", "x"], /\/root asks nothing now; .*npx coppice tree/],

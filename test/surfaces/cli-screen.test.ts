@@ -72,6 +72,11 @@ test.for([
   },
 );
 
+test("what no terminal shows is not cut off", async () => {
+  const { stdout } = await place.start(["transfers", "--store", place.store], { COLUMNS: "" }).ended;
+  expect(stdout).toContain("root → an_agent_with_a_rather_long_name_99 ");
+});
+
 test.for(["tree", "log --limit 2000", "works"])(
   "SEC-3 `%s --json` escapes control characters, and is the same value",
   async (command) => {

@@ -33,7 +33,7 @@ export function addAnswer(agent: Command, terminal: Terminal): void {
     .description("answer a question or an approval that an agent waits for; `tree` and `why` list them")
     .argument("<agent>", "path or id of the agent")
     .argument("[request]", "id of the question; may be left out while the agent has one only")
-    .option("--text <answer>", "the answer; `-` reads standard input")
+    .option("--text <answer>", "the answer to a question; `-` reads standard input")
     .option("--approve", "answer an approval with yes")
     .option("--deny", "answer an approval with no")
     .action(async (target: string, named: string | undefined, options: Options) => {
@@ -44,6 +44,11 @@ export function addAnswer(agent: Command, terminal: Terminal): void {
         const request = await requestOf(store, tree, record, named);
         if (text === null && request.kind === "question") {
           throw badUse(`${request.id} is a question (${opening(request.text)}); answer it with --text "…".`);
+        }
+        if (text !== null && request.kind === "approval") {
+          throw badUse(
+            `${request.id} is an approval (${opening(request.text)}); answer it with --approve or --deny.`,
+          );
         }
         const answer = text ?? (options.approve === true ? APPROVED : DENIED);
         const receipt = await act(terminal, at, "answer", { request: request.id, answer });

@@ -91,9 +91,7 @@ export async function runHere(
   receipt: CommandReceipt,
 ): Promise<boolean> {
   if (receipt.appliedBy === "owner") {
-    terminal.note(
-      "A process runs the tree already, and does it there; to see the result: npx coppice agent wait",
-    );
+    terminal.note("A process runs the tree already, and does it there.");
     return false;
   }
   await runUntilIdle(terminal, at, options);

@@ -181,7 +181,6 @@ function followInto(show: Show, handle: TreeHandle, after: number) {
   let cursor = after;
   const following = (async () => {
     for await (const event of handle.events({ after, signal: stop.signal })) {
-      if (event.type === "progress") continue;
       cursor = event.seq;
       show.event(event);
     }

@@ -72,14 +72,14 @@ function printEvent(terminal: Terminal, event: RuntimeEvent, options: Options): 
   const at = new Date(event.at).toISOString().slice(11, 23);
   const start = `${fit(String(event.seq), 5, "right")} ${terminal.paint("dim", at)} `;
   if (options.all === true) {
-    const room = Math.max(20, terminal.columns - 21 - NAME_COLUMNS - event.type.length);
+    const room = Math.max(20, terminal.room - 21 - NAME_COLUMNS - event.type.length);
     const data = terminal.paint("dim", clip(clean(JSON.stringify(event.data)), room));
     terminal.line(`${start}${fit(event.path ?? "tree", NAME_COLUMNS)} ${event.type} ${data}`);
     return;
   }
   const line = eventLine(event);
   if (line === null) return;
-  const room = Math.max(20, terminal.columns - 20 - NAME_COLUMNS);
+  const room = Math.max(20, terminal.room - 20 - NAME_COLUMNS);
   const what = clip(line.what, room);
   terminal.line(
     `${start}${fit(line.who, NAME_COLUMNS)} ${line.style === null ? what : terminal.paint(line.style, what)}`,

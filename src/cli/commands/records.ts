@@ -104,7 +104,7 @@ function table<T>(
   if (options.json === true) {
     for (const row of page.rows) terminal.json(row);
   } else if (page.rows.length === 0) {
-    terminal.line(`There are no ${name}.`);
+    terminal.line(`There are no ${name.replace(" ", " of ")}.`);
   } else {
     print();
   }
@@ -116,11 +116,11 @@ function workLines(terminal: Terminal, work: WorkRecord): string[] {
   const state = terminal.paint(styleOf(work), workState(work));
   const detached = work.detached ? ", detached" : "";
   const way = `${shortName(from)} → ${shortName(work.executorPath)}`;
-  const wayColumns = Math.max(12, terminal.columns - ID_COLUMNS - 3 - widthOf(`${state}${detached}`));
+  const wayColumns = Math.max(12, terminal.room - ID_COLUMNS - 3 - widthOf(`${state}${detached}`));
   const asked = opening(work.objective);
   const answer =
     work.outcome === null ? "" : opening(work.outcome.text || (work.outcome.error?.message ?? ""));
-  const room = terminal.columns - 4;
+  const room = terminal.room - 4;
   return [
     `${fit(work.id, ID_COLUMNS)} ${clip(way, wayColumns)}  ${state}${detached}`,
     `    ${clip(asked, room)}`,
@@ -176,8 +176,10 @@ function switchLines(terminal: Terminal, transfer: TransferRecord, thread: strin
   const state = terminal.paint(transfer.status === "failed" ? "red" : "dim", transfer.status);
   return [
     `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${state}`,
-    clip(`    ${way}`, terminal.columns),
-    clip(`    ${from}, up to run ${sourcePoint.ordinal}, ${how}${stale}${failed}`, terminal.columns),
+    `    ${way}`,
+    ...wrap(`${from}, up to run ${sourcePoint.ordinal}, ${how}${stale}${failed}`, terminal.room - 4).map(
+      (line) => `    ${line}`,
+    ),
   ];
 }
 
@@ -196,8 +198,10 @@ function transferLine(
 ): string {
   const name = (thread: string): string => names.get(thread) ?? thread;
   const way = `${name(transfer.sourceThreadId)} → ${name(transfer.targetThreadId)}`;
-  const start = `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${fit(way, 20)}`;
-  const room = terminal.columns - widthOf(start) - transfer.status.length - 2;
+  // Names may be cut off, ids never.
+  const known = names.has(transfer.sourceThreadId) && names.has(transfer.targetThreadId);
+  const start = `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${known && terminal.room < Infinity ? fit(way, 20) : way.padEnd(20)}`;
+  const room = terminal.room - widthOf(start) - transfer.status.length - 2;
   const note = transfer.note === "" ? "" : ` ${clip(`(${opening(transfer.note)})`, room)}`;
   const state = terminal.paint(transfer.status === "failed" ? "red" : "dim", transfer.status);
   return `${start} ${state}${note}`;
@@ -214,6 +218,6 @@ function printDebts(
     const { work } = one;
     const line = `${work.id} ${whom(one)}, ${workState(work)} (the agent: ${statusWord(one.status)})`;
     for (const part of wrap(`  ${line}`, terminal.columns, "    ")) terminal.line(part);
-    terminal.line(terminal.paint("dim", `    ${clip(opening(work.objective), terminal.columns - 4)}`));
+    terminal.line(terminal.paint("dim", `    ${clip(opening(work.objective), terminal.room - 4)}`));
   }
 }

@@ -33,8 +33,7 @@ export async function runHandle(
   const following = (async () => {
     for await (const event of handle.events({ after, signal: stop.signal })) {
       // Beside the result: what the command prints to standard output is its receipt and the outcome.
-      const line =
-        event.type === "progress" || json || untold?.(event) === true ? null : plainLine(terminal, event);
+      const line = json || untold?.(event) === true ? null : plainLine(terminal, event);
       if (line !== null) terminal.note(line);
     }
   })();

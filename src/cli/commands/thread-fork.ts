@@ -130,7 +130,7 @@ async function pointOf(
   return { kind: "latest_stable" };
 }
 
-async function runAt({ store }: At, thread: ThreadDocument, ordinal: number): Promise<RunId> {
+export async function runAt({ store }: At, thread: ThreadDocument, ordinal: number): Promise<RunId> {
   const run = await store.read((view: StoreView) =>
     ordinal > 0 ? view.runAt(thread.id, ordinal) : undefined,
   );
@@ -198,6 +198,6 @@ function tellNewSession(
   terminal.line("Next: npx coppice thread new");
 }
 
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return `\`${text.length > 80 ? `${text.slice(0, 80)}…` : text}\``;
 }

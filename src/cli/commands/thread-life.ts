@@ -1,5 +1,5 @@
 /** `coppice thread new`, `rename`, `close` and `archive`: the life of a thread, but for its runs. */
-import { realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { TITLE_CHARACTERS } from "../../protocol/lineage-limits.ts";
@@ -53,19 +53,22 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       const host = await hostOf(options);
       const { provider, model } = host.choice(options) ?? { provider: PRACTICE[0], model: null };
       const workspace = folderOf(options.workspace);
-      const open = () => openSqliteStore({ path: newStorePlace(options.store).path });
+      const { path } = newStorePlace(options.store);
+      const made = existsSync(path) ? [] : [`Its store is new: ${clean(path)}`];
+      const open = () => openSqliteStore({ path });
       await withRuntime(host, {}, open, async ({ threads }) => {
-        const made = await threads.create({
+        const thread = await threads.create({
           ...(title === undefined ? {} : { title }),
           ...(model === null ? {} : { model }),
           provider,
           workspace,
           continuity,
         });
-        tellChange(terminal, options, null, made, [
-          made.id,
-          `${titleOf(made)} begins on ${providerName(provider, model)}, in ${clean(workspace)}. Nothing has run yet.`,
-          `Next: npx coppice thread continue ${made.id} -- "…"`,
+        tellChange(terminal, options, null, thread, [
+          thread.id,
+          `${titleOf(thread)} begins on ${providerName(provider, model)}, in ${clean(workspace)}. Nothing has run yet.`,
+          ...made,
+          `Next: npx coppice thread continue ${thread.id} -- "…"`,
         ]);
       });
     });

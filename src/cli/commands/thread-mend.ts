@@ -8,7 +8,16 @@ import { coverageLines, runsNamed } from "../screen/coverage-lines.ts";
 import { stateOf } from "../screen/thread-lines.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { type StoreOptions, wholeNumber } from "./options.ts";
-import { actOn, changeThreads, ownerOf, tellChange, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+import { quoted, runAt } from "./thread-fork.ts";
+import {
+  actOn,
+  type At,
+  changeThreads,
+  ownerOf,
+  tellChange,
+  THREAD_ARGUMENT,
+  threadCommand,
+} from "./threading.ts";
 
 interface RollbackOptions extends StoreOptions {
   readonly to?: number;
@@ -48,17 +57,31 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
   threadCommand(thread, "sync", { json: "one object", example: "thread sync thread_…" })
     .description("read the history of its runs again, from their providers")
     .argument("<thread>", THREAD_ARGUMENT)
-    .option("--run <id>", "of this run alone, run_…, as `thread show --json` has it; default: of all")
+    .option("--run <run>", "of this run alone: N or run:N as `thread show` numbers them; default: of all")
     .action((id: string, options: StoreOptions & { readonly run?: string }) =>
-      changeThreads(options, async ({ threads }) => {
+      changeThreads(options, async (at) => {
+        const { threads } = at;
         const before = await threads.get(id);
-        const after = await threads.sync(id, options.run === undefined ? {} : { run: options.run });
+        const after = await threads.sync(
+          id,
+          options.run === undefined ? {} : { run: await runNamed(at, before, options.run) },
+        );
         tellChange(terminal, options, null, after, [
           `${after.id} has ${after.messages} history entries, ${after.messages - before.messages} of them new. ` +
             `Read them: npx coppice thread history ${after.id}`,
         ]);
       }),
     );
+}
+
+/** By its number, or by its id. */
+async function runNamed(at: At, thread: ThreadDocument, written: string): Promise<string> {
+  const number = /^(?:run:)?(\d{1,15})$/.exec(written)?.[1];
+  if (number !== undefined) return runAt(at, thread, Number(number));
+  if (written.startsWith("run_")) return written;
+  throw badUse(
+    `--run ${quoted(written)} names no run; give N, run:N or its id. See: npx coppice thread show ${thread.id}`,
+  );
 }
 
 async function rollback(terminal: Terminal, id: string, options: RollbackOptions): Promise<void> {

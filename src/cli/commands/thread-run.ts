@@ -12,7 +12,7 @@ import type { WorkRecord } from "../../protocol/work.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { TreeReader } from "../../runtime/tree-reader.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
-import { CommandError, EXIT, exitOf } from "../failure.ts";
+import { badUse, CommandError, EXIT, exitOf } from "../failure.ts";
 import { hostOf, type ProviderChoice } from "../run-tree.ts";
 import { requestLines } from "../screen/request-lines.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
@@ -52,6 +52,11 @@ export function addThreadRun(thread: Command, terminal: Terminal): void {
     .option("--timeout <seconds>", "how long another process is waited for", wholeNumber(0, 86_400), 600)
     .addOption(paceOption().hideHelp())
     .action(async (id: string, given: string | undefined, options: Options) => {
+      if (given === undefined && !id.startsWith("thread_")) {
+        throw badUse(
+          `which thread? Give its id first, thread_…, then \`--\` and the message. List them with: npx coppice thread list`,
+        );
+      }
       const message = await messageOf(given);
       await withRuntime(
         await hostOf(options),
@@ -77,8 +82,7 @@ async function proceed(
     requireExpected(thread, options.expect);
     await at.host.requireRunnable(at.store, tree, choice);
   }
-  const work = owned ? null : await runHere(terminal, at, thread, message, choice, options);
-  const ended = work ?? (await leaveToOwner(terminal, at, thread, message, choice, options));
+  const ended = await answered(terminal, at, thread, owned, message, choice, options);
   const [requests, draft] = await Promise.all([tree.requests(thread.id), at.threads.draft(id)]);
   if (options.json === true) terminal.json(ended);
   else if (ended.outcome?.ending === "completed")
@@ -87,6 +91,29 @@ async function proceed(
     for (const line of requestLines(terminal, requests)) terminal.note(line);
   }
   requireAnswered(thread, ended, draft !== null);
+}
+
+async function answered(
+  terminal: Terminal,
+  at: At & { readonly runtime: Runtime },
+  thread: ThreadDocument,
+  owned: boolean,
+  message: string,
+  choice: ProviderChoice | null,
+  options: Options,
+): Promise<WorkRecord> {
+  try {
+    const work = owned ? null : await runHere(terminal, at, thread, message, choice, options);
+    return work ?? (await leaveToOwner(terminal, at, thread, message, choice, options));
+  } catch (error) {
+    if (!CoppiceError.is(error) || error.code !== "THREAD_BUSY") throw error;
+    const wait = `npx coppice agent wait ${thread.path} --tree ${thread.treeId}${owned ? "" : " --run"}`;
+    throw new CommandError(
+      EXIT.incomplete,
+      error.code,
+      `agent ${thread.path} is busy with an earlier message. To go on with it: ${wait}. What it waits for: npx coppice thread show ${thread.id}`,
+    );
+  }
 }
 
 /** The owner knows its own providers. */

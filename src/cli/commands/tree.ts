@@ -118,8 +118,8 @@ function lines(
   const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
   const head = `${clean(title ?? "tree")} · ${counted(agents.length, "agent")} · ${who}`;
   return [
-    terminal.paint("bold", clip(head, terminal.columns)),
-    terminal.paint("dim", clip(tree.id, terminal.columns)),
+    terminal.paint("bold", clip(head, terminal.room)),
+    terminal.paint("dim", tree.id),
     ...treeLines(terminal, {
       agents,
       now: systemClock.now(),

@@ -5,6 +5,7 @@ import { isWorkId, type WorkId } from "../../protocol/ids.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
+import { DEMO_TITLE } from "../demo/job.ts";
 import { CommandError, EXIT } from "../failure.ts";
 import { workState } from "../screen/words.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
@@ -37,10 +38,11 @@ export async function waitForWorks(
     const open = (await recordsOf(store, ids)).filter((work) => work.state !== "ended");
     if (open.length === 0) return;
     if ((await tree.owner()) === null) {
+      const demo = (await tree.record()).title === DEMO_TITLE ? ", or: npm start -- --resume" : "";
       throw new CommandError(
         EXIT.notFound,
         "NOT_OWNER",
-        `no process runs the tree, so ${open[0]!.id} cannot end; run it here with --run, or: npm start -- --resume`,
+        `no process runs the tree, so ${open[0]!.id} cannot end; run it here with --run${demo}`,
       );
     }
     if (systemClock.monotonic() >= until) {

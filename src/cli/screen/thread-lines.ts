@@ -6,7 +6,7 @@ import { clean, clip, fit, type Terminal, wrap } from "../terminal.ts";
 import { coverageLines, providerName } from "./coverage-lines.ts";
 import { ago, counted, opening } from "./words.ts";
 
-const LABEL_COLUMNS = 11;
+const LABEL_COLUMNS = 13;
 
 export function titleOf({ title }: Pick<ThreadSummary, "title">): string {
   return title === null ? "untitled" : clean(title);
@@ -26,7 +26,7 @@ export function stateOf({
   return `${status}, ${doing} (${activity.executionId})`;
 }
 
-/** Two lines a thread: the id in full, for it is what every command wants. */
+/** A line a thread and what is known of it: the id in full, for it is what every command wants. */
 export function listLines(
   terminal: Terminal,
   thread: ThreadSummary,
@@ -46,8 +46,10 @@ export function listLines(
   const where = thread.workspace === null || !folders ? "" : ` · ${clean(thread.workspace)}`;
   const style = doing === "running" ? "green" : doing === "unsettled" ? "yellow" : "dim";
   return [
-    clip(`${thread.id}  ${titleOf(thread)}`, terminal.columns),
-    terminal.paint(style, clip(`  ${facts.join(" · ")}${fork}${where}`, terminal.columns)),
+    clip(`${thread.id}  ${titleOf(thread)}`, terminal.room),
+    ...wrap(`${facts.join(" · ")}${fork}${where}`, terminal.room - 2, "  ").map((line) =>
+      terminal.paint(style, `  ${line}`),
+    ),
   ];
 }
 
@@ -76,11 +78,11 @@ export interface ShownThread {
 export function threadLines(terminal: Terminal, shown: ShownThread): string[] {
   const { thread, runs, context, draft } = shown;
   const fact = (label: string, text: string): string =>
-    clip(`${fit(label, LABEL_COLUMNS)}${text}`, terminal.columns);
+    clip(`${fit(label, LABEL_COLUMNS)}${text}`, terminal.room);
   const { forkedFrom, selection } = thread;
   const at = forkedFrom === null ? "" : `${forkedFrom.point.threadId}, ${pointName(forkedFrom.point)}`;
   return [
-    terminal.paint("bold", clip(titleOf(thread), terminal.columns)),
+    terminal.paint("bold", clip(titleOf(thread), terminal.room)),
     terminal.paint("dim", thread.id),
     fact("state", `${stateOf(thread)}, revision ${thread.revision}`),
     ...(thread.workspace === null ? [] : [fact("workspace", clean(thread.workspace))]),
@@ -147,7 +149,7 @@ function runLines(terminal: Terminal, runs: readonly ShownRun[], all: number): s
   ): string =>
     clip(
       `${fit(number, 5, "right")}  ${fit(provider, providers)} ${fit(ended, 11)} ${fit(context, 8)} ${fit(history, 11)} ${asked}`,
-      terminal.columns,
+      terminal.room,
     );
   const older = all - runs.length;
   return [

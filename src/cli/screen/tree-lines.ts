@@ -1,10 +1,12 @@
 /** A tree as lines: one an agent, with state, unread mail, tokens and last activity. */
 import { depthOf } from "../../protocol/agent-path.ts";
 import type { AgentSummary } from "../../runtime/tree-reader.ts";
-import { clip, fit, type Terminal } from "../terminal.ts";
+import { clip, fit, type Terminal, widthOf } from "../terminal.ts";
 import { ago, figure, shortName, statusStyle, statusWord } from "./words.ts";
 
 const NAME_COLUMNS = 24;
+/** So that a live tree does not jump about with its words. */
+const STATE_COLUMNS = 24;
 const UNREAD_COLUMNS = 6;
 const TOKEN_COLUMNS = 9;
 const AGE_COLUMNS = 7;
@@ -19,12 +21,14 @@ export interface TreeView {
   readonly words?: ReadonlyMap<string, string>;
 }
 
-export function treeLines(terminal: Terminal, view: TreeView, columns = terminal.columns): string[] {
+export function treeLines(terminal: Terminal, view: TreeView, columns = terminal.room): string[] {
   const names = nameColumn(view.agents);
   const nameColumns = Math.min(NAME_COLUMNS, Math.max(6, ...names.map((name) => name.length)));
   const fixed =
     nameColumns + UNREAD_COLUMNS + TOKEN_COLUMNS + AGE_COLUMNS + (view.live ? MARK_COLUMNS : 0) + 5;
-  const stateColumns = Math.max(8, columns - fixed);
+  const states = view.agents.map((agent) => view.words?.get(agent.path) ?? statusWord(agent.status));
+  const longest = Math.max(STATE_COLUMNS, ...states.map(widthOf));
+  const stateColumns = Math.min(longest, Math.max(8, columns - fixed));
   const mark = (text: string): string => (view.live ? `${fit(text, MARK_COLUMNS)}` : "");
   const row = (name: string, marked: string, state: string, rest: readonly string[]): string =>
     `${name} ${marked}${state} ${rest.join(" ")}`;
@@ -34,7 +38,7 @@ export function treeLines(terminal: Terminal, view: TreeView, columns = terminal
     fit("last", AGE_COLUMNS, "right"),
   ]);
   const lines = view.agents.map((agent, index) => {
-    const state = fit(view.words?.get(agent.path) ?? statusWord(agent.status), stateColumns);
+    const state = fit(states[index]!, stateColumns);
     return row(
       fit(names[index]!, nameColumns),
       terminal.paint("cyan", mark(agent.resident ? "●" : "○")),

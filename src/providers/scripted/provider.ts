@@ -124,7 +124,10 @@ const scriptedArguments = z.strictObject({
   }),
 });
 
-/** A provider that plays scripts: `scripted({ "/root": [spawn("worker", "look"), wait(), say("done")], "*": [say("ok")] })`. */
+/**
+ * A provider that plays scripts: `scripted({ "/root": [spawn("worker", "look"), wait(), say("done")], "*": [say("ok")] })`.
+ * Which step is next is read from the agent's transcript: every answer in it counts as a step, also that of another provider.
+ */
 export function scripted(scripts: Scripts, options: ScriptedOptions = {}): ScriptedProvider {
   check("scripted", scriptedArguments, { scripts, options });
   const { clock = systemClock, gates = createGates(), otherwise = null, recorded = 256 } = options;

@@ -122,7 +122,6 @@ describe.each(STORES)("lost answers on %s", (store) => {
     const seen: number[] = [];
     const followed = (async () => {
       for await (const event of events) {
-        if (event.type === "progress") continue;
         seen.push(event.seq);
         if (event.type === "work.ended") return;
       }

@@ -225,7 +225,7 @@ export class ScriptedNativeSession implements NativeSession {
       answered(answer);
     });
 
-  steerTurn? = (input: NativeTurnInput): Promise<void> =>
+  steerTurn?: (input: NativeTurnInput) => Promise<void> = (input) =>
     this.#through("steerTurn", input, () => {
       const playing = this.#playing;
       if (playing?.key !== input.key || playing.stage.turn.status !== "running")
@@ -234,7 +234,7 @@ export class ScriptedNativeSession implements NativeSession {
       playing.stage.steered = true;
     });
 
-  forkThread? = (input: NativeForkInput): Promise<NativeThread> =>
+  forkThread?: (input: NativeForkInput) => Promise<NativeThread> = (input) =>
     this.#through("forkThread", input, () => {
       const source = this.#find(input.source);
       if (this.negotiated.threads.forkIdleOnly && source.turns.some(({ status }) => status === "running"))
@@ -243,14 +243,14 @@ export class ScriptedNativeSession implements NativeSession {
       return this.#threadOf(row.translator.fork!({ ...input, wire, id: source.id }));
     });
 
-  rollbackThread? = (input: NativeRollbackInput): Promise<NativeThread> =>
+  rollbackThread?: (input: NativeRollbackInput) => Promise<NativeThread> = (input) =>
     this.#through("rollbackThread", input, () => {
       const thread = this.#find(input.thread);
       const { wire, row } = this.#provider;
       return this.#threadOf(this.#write(row.translator.rollback!({ ...input, wire, id: thread.id })));
     });
 
-  readThread? = (thread: NativeRef, page?: string): Promise<NativeHistoryPage> =>
+  readThread?: (thread: NativeRef, page?: string) => Promise<NativeHistoryPage> = (thread, page) =>
     this.#through("readThread", { thread, page: page ?? null }, () => {
       const { row } = this.#provider;
       const conversation = this.#find(thread);
@@ -269,7 +269,7 @@ export class ScriptedNativeSession implements NativeSession {
       };
     });
 
-  findForks? = (source: NativeRef): Promise<readonly NativeThread[]> =>
+  findForks?: (source: NativeRef) => Promise<readonly NativeThread[]> = (source) =>
     this.#through("findForks", source, () =>
       this.#provider.conversations
         .all()
