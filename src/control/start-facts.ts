@@ -160,7 +160,7 @@ function forkFacts(look: Look, transfer: TransferRecord, memory: StartMemory): F
       source: source === undefined ? null : sourceOf(look.store, source, point.ordinal),
       ordinal: point.ordinal,
       wholeRun,
-      item: wholeRun ? null : point.providerTurnRef,
+      item: null,
       cut: point.cut,
       carries: transfer.requestedStrategy !== "none",
     },

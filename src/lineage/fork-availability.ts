@@ -35,7 +35,7 @@ export interface ForkPointFacts {
   readonly ordinal: number;
   /** The point is the end of that run. */
   readonly wholeRun: boolean;
-  /** Native reference of the item that was named, where one is known. */
+  /** Native reference of the item that was named; null as long as items are stored without one: a turn is not its items. */
   readonly item: NativeRef | null;
   readonly cut: "inclusive" | "exclusive";
   /** False for a cut before the first message: there is nothing to carry (C5.10). */

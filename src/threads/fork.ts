@@ -101,7 +101,7 @@ function availabilityAt(
     source: behind === undefined ? null : sourceOf(view, behind, point.ordinal),
     ordinal: point.ordinal,
     wholeRun,
-    item: point.turnItemId === null ? null : point.providerTurnRef,
+    item: null,
     cut: point.cut,
     carries,
   };

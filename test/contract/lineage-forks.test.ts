@@ -179,6 +179,31 @@ describe.each(STORES)("a fork on %s", (store) => {
     expect(await pinsAt({})).toHaveLength(2);
   });
 
+  test("C5.11 C20.7 a cut inside a turn is told by text, whatever the provider names: a turn is not the item that was named", async () => {
+    const native = itemFork({
+      "*": [together(say("first half"), call("list_agents")), say("second half"), repeat(say("more"))],
+    });
+    const h = await opened(store, native);
+    await talk(h, "one");
+    const items = await h.tree.root.transcript();
+    const seq =
+      1 + items.findIndex((item) => item.kind === "assistant" && JSON.stringify(item).includes("first half"));
+    const at = { kind: "message", seq } as const;
+    await expect(
+      h.runtime.threads.fork(h.tree.id, { at, policy: { strategy: "native" } }),
+    ).rejects.toMatchObject({
+      code: "FORK_NATIVE_UNSUPPORTED",
+      details: { obstacle: "point_inside_turn" },
+    });
+    const { transfer, child, outcome } = await forkAndSend(h, { at }, "go on");
+    expect(outcome.ending).toBe("completed");
+    expect(native.calls("forkThread")).toEqual([]);
+    expect(transfer.resolution).toMatchObject({ strategy: "portable_context" });
+    const { rows } = await h.runtime.threads.handoffs(child, { limit: 10 });
+    expect(rows[0]!.summaryText).toContain("first half");
+    expect(rows[0]!.summaryText).not.toContain("second half");
+  });
+
   test("S2-38 C5.10 on the first message inherits nothing, keeps draft, title and workspace", async () => {
     const native = turnFork(SCRIPTS);
     const h = await opened(store, native);
