@@ -143,10 +143,7 @@ function idOfKey(treeId: TreeId, key: string): CommandRecord["id"] {
 }
 
 function requireSame(row: CommandRecord, command: CommandRecord, key: string | undefined): void {
-  // It stands for one that could not be read, and its answer says so.
-  if (row.verb === null) return;
-  const same = row.verb === command.verb && canonicalJson(row.arguments) === canonicalJson(command.arguments);
-  if (same) return;
+  if (isSame(row, command)) return;
   throw new RejectedError(
     "COMMAND_ID_CONFLICT",
     "this idempotency key was used before with another command; use a new key.",
@@ -154,7 +151,13 @@ function requireSame(row: CommandRecord, command: CommandRecord, key: string | u
   );
 }
 
-/** Null when another process was faster with its claim. */
+function isSame(row: CommandRecord, command: CommandRecord): boolean {
+  // It stands for one that could not be read, and its answer says so.
+  if (row.verb === null) return true;
+  return row.verb === command.verb && canonicalJson(row.arguments) === canonicalJson(command.arguments);
+}
+
+/** Null when another process was faster with its claim, or with another command of this key. */
 async function applyHere(
   store: Store,
   ids: Ids,
@@ -175,6 +178,7 @@ async function applyHere(
     return await store.commit(lease, (tx) => {
       if (tx.command(command.id) === undefined) tx.putCommand(command);
       const row = tx.command(command.id)!;
+      if (!isSame(row, command)) return null;
       if (row.state === "pending") {
         const plan = new Transaction(tx, withoutOwner(tx, treeId, ids));
         if (RECONCILES.has(command.verb)) recoverUnowned(plan, DEFAULT_LINEAGE_LIMITS.reservationTtlMs);

@@ -196,6 +196,25 @@ describe.each(STORES)("an owner that ends on %s", (store) => {
     expect(await new Look(h).mail("/root")).toHaveLength(1);
   });
 
+  test("SPN-6 REC-2 of two commands with one key the slower one is told, and gets no other command's receipt", async () => {
+    await using h = await open();
+    await h.tree.close();
+    const key = "once";
+    const send = (store: typeof h.faulty, message: string) =>
+      commandTree(store, h.tree.id, "send", { target: "/root", message }, { clock: h.clock, key, ...LIVING });
+    // The other one comes between this one's look and its claim.
+    const claim = h.faulty.claim.bind(h.faulty);
+    let first: Promise<unknown> | null = null;
+    h.faulty.claim = async (request) => {
+      if (first === null) await (first = send({ ...h.faulty, claim }, "theirs"));
+      return claim(request);
+    };
+    const slower = send(h.faulty, "mine").catch((error: unknown) => error);
+    await h.clock.advance(1_000);
+    expect(await slower).toMatchObject({ code: "COMMAND_ID_CONFLICT" });
+    expect((await new Look(h).mail("/root")).map(({ content }) => content.text)).toEqual(["theirs"]);
+  });
+
   test("REC-2 REC-6 closing what another process has taken over is no failure", async () => {
     await using h = await open();
     const { id } = h.tree;
