@@ -295,6 +295,16 @@ class Keeper {
     }
   }
 
+  /** Who had lost the tree may have it again by now, through a verb on one of its threads. */
+  async #adopt(): Promise<void> {
+    const { treeId } = this.#world;
+    if (treeId === null) return;
+    for (const one of this.#world.owners.filter(({ process }) => process.state() === "running")) {
+      const handle = await one.runtime?.openTree({ id: treeId }).catch(() => null);
+      if (handle?.owned === true) one.handle = handle;
+    }
+  }
+
   async #follow(owner: Owner): Promise<void> {
     try {
       await owner.opened;
@@ -302,6 +312,7 @@ class Keeper {
       // Refused while another's lease lives, or by a fault: it ends, and the next one tries after a while.
       this.#world.kill(owner);
       this.#resting = true;
+      void this.#adopt();
       this.#world.scheduler.process("outside").clock.setTimer(500, () => (this.#resting = false));
     }
     if (this.#opening === owner) this.#opening = null;
