@@ -137,12 +137,13 @@ export function sourceOf(view: StoreView, record: ProviderThreadRecord, ordinal:
   };
 }
 
-/** Its turns from this run on. */
+/** Its turns from this run on; a conversation of ours has none. */
 export function turnsFrom(
   view: StoreView,
   record: ProviderThreadRecord,
   ordinal: number,
 ): readonly NativeTurn[] {
+  if (record.nativeThreadRef === null) return [];
   return nativeTurns(record, (at) => view.runAt(record.appThreadId, at), ordinal);
 }
 
