@@ -113,6 +113,8 @@ export class Tree implements PlanContext {
   state: "owned" | "closing" | "lost" = "owned";
   reactions!: Reactions;
   readonly #onLost: (why: string) => void;
+  /** Starts, drives, and ends of providers' sessions: the lease is not given back before they are over. */
+  readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(parts: TreeParts) {
     this.shared = parts.shared;
@@ -307,9 +309,6 @@ export class Tree implements PlanContext {
     this.abandon(new RejectedError("FENCED", `tree ${this.treeId}: ${why}.`, { treeId: this.treeId }));
     this.#onLost(why);
   }
-
-  /** Starts, drives, and ends of providers' sessions: the lease is not given back before they are over. */
-  readonly #underWay = new Set<Promise<unknown>>();
 
   track(what: Promise<unknown>): void {
     const mine = what.then(IGNORE, IGNORE).finally(() => this.#underWay.delete(mine));

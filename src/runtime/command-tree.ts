@@ -55,7 +55,7 @@ export interface CommandReceipt {
 type SentCommand = CommandRecord & { readonly verb: CommandVerb };
 
 /** They look at what nobody will settle any more first, so that a dead owner's run is in nobody's way (lineage C14.6). */
-const RECONCILES: ReadonlySet<CommandVerb> = new Set(["continue", "close"]);
+const RECONCILES: ReadonlySet<CommandVerb> = new Set(["continue", "close", "undo_rollback"]);
 const LOOK_MS = 25;
 const ANSWER_MS = 10_000;
 /** The claim lasts for one commit; a process that dies in it is proved dead, or waited for so long. */

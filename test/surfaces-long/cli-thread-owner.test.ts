@@ -87,6 +87,10 @@ describe("a thread that another process runs", () => {
 
   test("S1-61 S1-64 S1-66 killed in a run, it is settled by whoever looks, and goes on with what was pinned", async () => {
     await running.kill();
+    // The dead run is in nobody's way: there is simply no rollback to undo.
+    expect(await fault("thread", "rollback", thread, "--undo")).toMatchObject({
+      code: "ROLLBACK_TARGET_INVALID",
+    });
     const [settled] = await place.rows("thread", "reconcile", thread);
     expect(settled.activity).toEqual({ kind: "idle" });
     const after = await shown();

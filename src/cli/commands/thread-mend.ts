@@ -13,7 +13,6 @@ import {
   actOn,
   type At,
   changeThreads,
-  ownerOf,
   tellChange,
   THREAD_ARGUMENT,
   threadCommand,
@@ -90,10 +89,9 @@ async function rollback(terminal: Terminal, id: string, options: RollbackOptions
     const { threads } = at;
     if (to === null) {
       const found = await threads.get(id);
-      const owned = (await ownerOf(at, found)) !== null;
-      if (owned) await actOn(terminal, at, found, "undo_rollback", { thread: found.id });
-      const restored = owned ? await threads.get(id) : await threads.undoRollback(id);
-      tellChange(terminal, options, owned ? "owner" : null, restored, [
+      const { appliedBy } = await actOn(terminal, at, found, "undo_rollback", { thread: found.id });
+      const restored = await threads.get(id);
+      tellChange(terminal, options, appliedBy, restored, [
         "The rollback is undone. Its works stay ended, and what a provider does not know it is told.",
         ...coverageLines(terminal, restored.coverage),
       ]);
