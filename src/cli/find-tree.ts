@@ -14,8 +14,8 @@ export async function findTree(store: Store, tree: string | undefined, agent?: s
       `no agent ${agent} is in ${store.name}. List them with: npx coppice tree`,
     );
   }
-  const newest = await store.read((view) => view.trees({ limit: 1 }).rows[0]);
-  if (newest !== undefined) return new TreeReader(store, newest.treeId);
+  const newest = await store.read((view) => view.treeIds({ limit: 1 }).rows[0]);
+  if (newest !== undefined) return new TreeReader(store, newest);
   throw notFound("AGENT_NOT_FOUND", `there is no tree in ${store.name} yet. Grow one with: npx coppice demo`);
 }
 

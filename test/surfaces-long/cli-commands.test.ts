@@ -181,13 +181,32 @@ test("a cursor of another tree is refused, and the text names its tree", async (
   using other = new Place();
   for (let demos = 0; demos < 2; demos += 1) await other.demo("--dir", other.dir).ended;
   const [home] = rowsOf((await other.run("--json")).stdout);
-  const [newest, oldest] = home.trees.map((tree: Row) => tree.treeId);
+  const [newest, oldest] = home.trees.map((tree: Row) => tree.id);
   for (const list of ["works", "transfers"]) {
     const [row] = await other.rows(list, "--tree", oldest, "--limit", "1");
     const ended = await other.run(list, "--tree", newest, "--after", row.id);
     expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(ended.stderr).toContain(`another tree; see that one with: npx coppice ${list} --tree ${oldest}`);
   }
+});
+
+test("a tree whose row cannot be read is listed beside the others, and `doctor` names it", async () => {
+  using other = new Place();
+  for (let demos = 0; demos < 2; demos += 1) await other.demo("--dir", other.dir).ended;
+  const [{ trees }] = rowsOf((await other.run("--json")).stdout);
+  const [broken, whole] = trees.map((tree: Row) => tree.id);
+  {
+    using database = new DatabaseSync(other.store);
+    database.prepare("UPDATE trees SET body = 'nonsense' WHERE id = ?").run(broken);
+  }
+  const home = await other.run();
+  expect(home).toMatchObject({ code: 0, stderr: "" });
+  expect(home.stdout).toMatch(new RegExp(`${broken}  tree, with rows that cannot be read`));
+  expect(home.stdout).toMatch(new RegExp(`${whole}  .*, \\d+ agents, `));
+  const doctor = await other.run("doctor");
+  expect(doctor.code).toBe(5);
+  expect(doctor.stdout).toContain(`1 of 2 trees with rows that cannot be read: ${broken}`);
+  expect(await other.run("tree", "--tree", whole)).toMatchObject({ code: 0 });
 });
 
 describe("help", () => {

@@ -1,11 +1,19 @@
 /** `coppice doctor`: what is on this machine, and what is missing for what. Keys are named, never shown. */
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
+import { provenDead } from "../../platform/process-identity.ts";
+import type { TreeId } from "../../protocol/ids.ts";
 import { vendorStates } from "../../providers/model/load-model.ts";
+import { listTrees } from "../../runtime/trees.ts";
+import { allPages } from "../all-pages.ts";
 import { EXIT, failureOf } from "../failure.ts";
+import { counted } from "../screen/words.ts";
 import { openForReading, type StorePlace, storePlace } from "../store-place.ts";
 import { fit, type Terminal } from "../terminal.ts";
 import { type StoreOptions, withStore } from "./options.ts";
+
+/** Broken trees that are named. */
+const NAMED = 3;
 
 export function addDoctor(program: Command, terminal: Terminal, version: string): void {
   withStore(program.command("doctor"), { json: "one object", example: "doctor" })
@@ -36,8 +44,18 @@ async function checkStore(place: StorePlace): Promise<{ readonly state: string; 
   try {
     const store = await openForReading(place);
     await using _closed = { [Symbol.asyncDispose]: () => store.close() };
-    const trees = await store.read((view) => view.trees({ limit: 1000 }).rows.length);
-    return { state: `in order, ${trees} tree${trees === 1 ? "" : "s"}`, exit: EXIT.ok };
+    let trees = 0;
+    const broken: TreeId[] = [];
+    for await (const { rows } of allPages((after) => listTrees(store, { limit: 100, after }, provenDead))) {
+      trees += rows.length;
+      broken.push(...rows.filter(({ counts }) => counts === null).map(({ id }) => id));
+    }
+    if (broken.length === 0) return { state: `in order, ${counted(trees, "tree")}`, exit: EXIT.ok };
+    const named = `${broken.slice(0, NAMED).join(", ")}${broken.length > NAMED ? ", …" : ""}`;
+    return {
+      state: `${broken.length} of ${counted(trees, "tree")} with rows that cannot be read: ${named}`,
+      exit: EXIT.store,
+    };
   } catch (error) {
     const failure = failureOf(error);
     return { state: failure.message, exit: failure.exit };

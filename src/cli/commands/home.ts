@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { systemClock } from "../../platform/clock.ts";
-import type { TreeRecord } from "../../protocol/agent.ts";
-import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
+import { provenDead } from "../../platform/process-identity.ts";
+import { listTrees, type TreeSummary } from "../../runtime/trees.ts";
 import { ago, counted } from "../screen/words.ts";
 import { openForReading, storePlace } from "../store-place.ts";
 import { clean, fit, type Terminal } from "../terminal.ts";
@@ -16,11 +16,7 @@ export function addHome(program: Command, terminal: Terminal, version: string): 
     const place = storePlace(options.store);
     const trees = existsSync(place.path) ? await readTrees(options) : [];
     if (options.json === true) {
-      terminal.json({
-        version,
-        store: place,
-        trees: trees.map(({ record, owner }) => ({ ...record, owner })),
-      });
+      terminal.json({ version, store: place, trees });
       return;
     }
     terminal.line(
@@ -28,13 +24,7 @@ export function addHome(program: Command, terminal: Terminal, version: string): 
     );
     terminal.line();
     terminal.line(`Store  ${place.path}${existsSync(place.path) ? "" : " (none yet)"}`);
-    for (const { record, owner } of trees) {
-      const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
-      const age = ago(systemClock.now() - record.createdAt);
-      terminal.line(
-        `  ${record.treeId}  ${clean(record.title ?? "tree")}, ${counted(record.agents + 1, "agent")}, ${age} old, ${who}`,
-      );
-    }
+    for (const tree of trees) terminal.line(`  ${tree.id}  ${described(tree)}`);
     terminal.line();
     terminal.line("Next");
     for (const [command, what] of next(trees))
@@ -42,19 +32,23 @@ export function addHome(program: Command, terminal: Terminal, version: string): 
   });
 }
 
-async function readTrees(options: StoreOptions): Promise<{ record: TreeRecord; owner: Owner | null }[]> {
+function described({ title, createdAt, counts, owner }: TreeSummary): string {
+  const size = counts === null ? "with rows that cannot be read" : counted(counts.registered, "agent");
+  const age = createdAt === null ? [] : [`${ago(systemClock.now() - createdAt)} old`];
+  const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
+  return [clean(title ?? "tree"), size, ...age, who].join(", ");
+}
+
+async function readTrees(options: StoreOptions): Promise<readonly TreeSummary[]> {
   const store = await openForReading(storePlace(options.store));
   try {
-    const { rows } = await store.read((view) => view.trees({ limit: SHOWN_TREES }));
-    return await Promise.all(
-      rows.map(async (record) => ({ record, owner: await new TreeReader(store, record.treeId).owner() })),
-    );
+    return (await listTrees(store, { limit: SHOWN_TREES }, provenDead)).rows;
   } finally {
     await store.close();
   }
 }
 
-function next(trees: readonly { readonly owner: Owner | null }[]): readonly (readonly [string, string])[] {
+function next(trees: readonly TreeSummary[]): readonly (readonly [string, string])[] {
   if (trees.length === 0) {
     return [
       ["npx coppice demo", "see a tree of agents at work; needs no key"],

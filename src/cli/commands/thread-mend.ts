@@ -9,14 +9,7 @@ import { stateOf } from "../screen/thread-lines.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { type StoreOptions, wholeNumber } from "./options.ts";
 import { quoted, runAt } from "./thread-fork.ts";
-import {
-  actOn,
-  type At,
-  changeThreads,
-  tellChange,
-  THREAD_ARGUMENT,
-  threadCommand,
-} from "./threading.ts";
+import { actOn, type At, changeThreads, tellChange, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
 
 interface RollbackOptions extends StoreOptions {
   readonly to?: number;
