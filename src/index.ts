@@ -37,7 +37,7 @@ export type { InterruptInput, Touched } from "./control/interrupt.ts";
 export type { Explanation } from "./control/why.ts";
 export type { HostUsage } from "./control/host.ts";
 export type { OnBusy } from "./control/messages.ts";
-export type { StartedProcess } from "./control/processes.ts";
+
 export type { Inspect, SessionInspection } from "./session/lifecycle.ts";
 
 export type { ThreadOptions } from "./threads/create.ts";
@@ -180,5 +180,12 @@ export type {
 } from "./platform/workspace/port.ts";
 export type { CaptureBounds } from "./platform/workspace/content.ts";
 export type { Random } from "./platform/ids.ts";
-export type { ProcessEnd, ProcessInput, ProcessOutput, ProcessSpec } from "./platform/process-group.ts";
+export type {
+  ProcessEnd,
+  ProcessInput,
+  ProcessOutput,
+  ProcessSpec,
+  StartedProcess,
+  StartProcess,
+} from "./platform/process-group.ts";
 export type { Identity } from "./platform/process-identity.ts";

@@ -29,7 +29,7 @@ export function approvalOf(
   }
   const key = `${receiptKey(caller, undefined)}:approval`;
   const known = tx.store.receipt(tx.treeId, key)?.answer as RequestId | undefined;
-  if (known === undefined) return ask(tx, caller.runId, caller.callId, key, text);
+  if (known === undefined) return ask(tx, caller.runId, caller.callId, key, { tool, text });
   const request = must(tx.store.request(known), "request", known);
   if (request.status === "pending") return request.id;
   const answer = request.answer ?? request.status;
@@ -41,14 +41,22 @@ export function approvalOf(
   );
 }
 
-function ask(tx: Transaction, runId: `run_${string}`, callId: string, key: string, text: string): RequestId {
+function ask(
+  tx: Transaction,
+  runId: `run_${string}`,
+  callId: string,
+  key: string,
+  asked: { readonly tool: string; readonly text: string },
+): RequestId {
   const requestId = tx.id("req");
+  const text = tx.context.redact(asked.text);
   const run = currentRun(tx, runId);
   openRequest(tx, tx.agent(run.threadId), run, {
     callId,
     requestId,
     kind: "approval",
-    text: tx.context.redact(text),
+    text,
+    about: { tool: asked.tool, input: text },
   });
   const receipt = { treeId: tx.treeId, key, argumentsDigest: "", answer: requestId };
   tx.store.putReceipt({ ...receipt, createdAt: tx.now });

@@ -137,7 +137,7 @@ export function userInput(
     );
   }
   requireRevision(agent, input.expectedRevision);
-  if (input.provider !== undefined) tx.context.requireProvider(input.provider);
+  if (input.provider !== undefined) tx.context.requireProvider(input.provider, agent.config.effects);
   const busy = agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
   if (busy && input.onBusy === "reject") {
     throw new RejectedError(

@@ -22,6 +22,7 @@ import { closeOpenCalls } from "./interrupt.ts";
 import { appendItems, currentRun, recordStep } from "./runs.ts";
 import type { RunStart } from "./start-run.ts";
 import { nameTurn, observeChild } from "./native-thread.ts";
+import { processesOf } from "./processes.ts";
 import type { Tree } from "./tree.ts";
 
 /** So many senders are named. */
@@ -178,11 +179,14 @@ export function openNative(tree: Tree, agent: AgentRecord, provider: string): Pr
     throw new InvariantError("a provider without a loop of its own was opened for one", { provider });
   const { threadId, path, config } = agent;
   return adapter.openSession({
+    treeId: tree.treeId,
     threadId,
     path,
     model: config.model,
     workspace: config.workspace,
+    effects: config.effects,
     instructions: config.instructions,
     tools: tree.shared.toolHost.specs(agent),
+    startProcess: processesOf(tree, threadId),
   });
 }

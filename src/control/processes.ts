@@ -10,21 +10,16 @@ import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { ProcessGroup } from "../store/port.ts";
 import {
+  endGroup,
   groupLives,
-  type ProcessEnd,
-  type ProcessGroupLeader,
   type ProcessSpec,
   signalGroup,
   startGroup,
+  type StartedProcess,
+  type StartProcess,
 } from "../platform/process-group.ts";
 import { ownIdentity } from "../platform/process-identity.ts";
 import type { Tree } from "./tree.ts";
-
-/** A process that a tool has started; it ends with its lifetime. */
-export interface StartedProcess extends Pick<ProcessGroupLeader, "stdin" | "stdout" | "stderr"> {
-  readonly pid: number;
-  readonly exited: Promise<ProcessEnd>;
-}
 
 /** How often a group whose leader is gone is looked at. */
 const LOOK_MS = 1000;
@@ -32,7 +27,7 @@ const LOOK_MS = 1000;
 /** @throws the lifetime's reason when it is over already, or what starting or registering it failed with. */
 export async function startProcess(
   tree: Tree,
-  about: { readonly threadId: ThreadId; readonly runId: RunId },
+  about: { readonly threadId: ThreadId; readonly runId: RunId | null },
   spec: ProcessSpec,
   lifetime: AbortSignal,
 ): Promise<StartedProcess> {
@@ -52,18 +47,18 @@ export async function startProcess(
     throw error;
   }
   tree.groups.add(kill);
-  lifetime.addEventListener("abort", () => end(tree, group), { once: true });
+  const { clock } = tree.shared;
+  lifetime.addEventListener("abort", () => endGroup(clock, tree.limits.interruptGraceMs, group), {
+    once: true,
+  });
   void exited.then(() => whenGone(tree, group, () => void tree.groups.delete(kill)));
   leader.letGo();
   return { pid: pgid, stdin, stdout, stderr, exited };
 }
 
-/** Asks the group to end, and makes it after the grace time. */
-function end(tree: Tree, { pgid, startedAt }: ProcessGroup): void {
-  if (!signalGroup(pgid, startedAt, "SIGTERM")) return;
-  tree.shared.clock.setTimer(tree.limits.interruptGraceMs, () => signalGroup(pgid, startedAt, "SIGKILL"), {
-    keepAlive: true,
-  });
+/** Of a provider, for an agent; the run that it began with is nobody's any more when it ends. */
+export function processesOf(tree: Tree, threadId: ThreadId): StartProcess {
+  return (spec, lifetime) => startProcess(tree, { threadId, runId: null }, spec, lifetime);
 }
 
 /** The leader is gone; what it has left behind may go on until the group is ended. */

@@ -6,6 +6,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
+import type { AskedAbout } from "../protocol/wait.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
@@ -226,8 +227,10 @@ export function openRequest(
     readonly requestId: `req_${string}`;
     readonly kind: "question" | "approval";
     readonly text: string;
+    readonly about?: AskedAbout;
   },
 ): void {
+  const { about } = part;
   tx.store.putRequest({
     id: part.requestId,
     treeId: tx.treeId,
@@ -236,6 +239,7 @@ export function openRequest(
     callId: part.callId,
     kind: part.kind,
     text: part.text,
+    ...(about === undefined ? {} : { about }),
     status: "pending",
     answer: null,
     createdAt: tx.now,

@@ -1,6 +1,6 @@
 /** What the trees of one runtime share: its parts, and what its options say. Built once, in `createRuntime`. */
 import type { Summariser } from "../lineage/handoff/summarise.ts";
-import type { AgentConfig } from "../protocol/agent.ts";
+import type { AgentConfig, Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
@@ -18,6 +18,7 @@ import type { Inspect } from "../session/lifecycle.ts";
 import type { Store } from "../store/port.ts";
 import type { BetweenTrees } from "./between-trees.ts";
 import type { Releases, ReservationsOf } from "./budget-scopes.ts";
+import { requireEnforced } from "../policy/resolve-config.ts";
 import type { ConfigRequest, PlanContext, Workspaces } from "./transaction.ts";
 
 /** What all trees of a runtime share. */
@@ -59,9 +60,15 @@ export interface Shared {
   readonly workspaces: Workspaces;
 }
 
-/** @throws RejectedError `PROVIDER_UNAVAILABLE`. */
-export function requireAdapter({ adapter }: Pick<Shared, "adapter">, provider: string): void {
-  if (adapter(provider) !== undefined) return;
+/** @throws RejectedError `PROVIDER_UNAVAILABLE`; `POLICY_UNMET` for one that cannot hold an agent to these effects. */
+export function requireAdapter(
+  shared: Pick<Shared, "adapter">,
+  provider: string,
+  effects: readonly Effect[],
+): void {
+  const adapter = shared.adapter(provider);
+  if (adapter?.loop === "theirs") requireEnforced(provider, effects, adapter.effectiveEffects(effects));
+  if (adapter !== undefined) return;
   throw new RejectedError(
     "PROVIDER_UNAVAILABLE",
     `this runtime was given no provider \`${provider}\`; add it by name, or choose another one.`,

@@ -5,7 +5,7 @@
  *   synchronous block after the commit (design, "the store is the truth").
  * - T2 Every state change writes its event in the same commit (OBS-1).
  */
-import type { AgentConfig, AgentRecord, AgentWorktree, TreeRecord } from "../protocol/agent.ts";
+import type { AgentConfig, AgentRecord, AgentWorktree, Effect, TreeRecord } from "../protocol/agent.ts";
 import { InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { EventDraft, EventType, RuntimeEvent } from "../protocol/events.ts";
 import type { IdPrefix, MailId, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
@@ -82,8 +82,8 @@ export interface PlanContext {
   readonly workspaces: Workspaces;
   /** Commands on threads, which stand above this folder. */
   readonly verbs: Verbs;
-  /** @throws RejectedError `PROVIDER_UNAVAILABLE` for one that this runtime was not given. */
-  requireProvider(provider: string): void;
+  /** @throws RejectedError `PROVIDER_UNAVAILABLE` for one that this runtime was not given, `POLICY_UNMET`. */
+  requireProvider(provider: string, effects: readonly Effect[]): void;
   /** The configuration on another provider or model (lineage C4.16). @throws RejectedError `INVALID_ARGUMENT`. */
   rebind(config: AgentConfig, to: Pick<AgentConfig, "provider" | "model" | "effort">): AgentConfig;
   /** A configuration within what these allow now (RES-8, POL-1). */

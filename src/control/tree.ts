@@ -138,7 +138,8 @@ export class Tree implements PlanContext {
     return this.shared.verbs;
   }
 
-  requireProvider: PlanContext["requireProvider"] = (provider) => requireAdapter(this.shared, provider);
+  requireProvider: PlanContext["requireProvider"] = (provider, effects) =>
+    requireAdapter(this.shared, provider, effects);
 
   rebind: PlanContext["rebind"] = (config, to) => this.shared.rebind(config, to);
 

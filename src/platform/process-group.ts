@@ -7,6 +7,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Writable } from "node:stream";
+import type { Clock } from "./clock.ts";
 import { groupRuns, processStart } from "./process-identity.ts";
 
 /** A process to start. */
@@ -52,6 +53,18 @@ export interface ProcessGroupLeader {
   /** Ends it before it has run. */
   abandon(): void;
 }
+
+/** A process that runs, in a group of its own; it ends with what it was started for. */
+export interface StartedProcess extends Pick<ProcessGroupLeader, "stdin" | "stdout" | "stderr"> {
+  readonly pid: number;
+  readonly exited: Promise<ProcessEnd>;
+}
+
+/**
+ * Starts a process that ends when `lifetime` is over: by `SIGTERM`, and by `SIGKILL` after a grace time, with all of its group.
+ * @throws the lifetime's reason, or what starting it failed with.
+ */
+export type StartProcess = (spec: ProcessSpec, lifetime: AbortSignal) => Promise<StartedProcess>;
 
 /** Waits for a line on its fourth channel, then becomes the command; at the end of that channel it ends. */
 const WAITING = 'read -r _ <&3 || exit 125; exec 3<&-; exec "$0" "$@"';
@@ -110,4 +123,26 @@ export function signalGroup(pgid: number, startedAt: string, signal: "SIGTERM" |
   } catch {
     return false;
   }
+}
+
+/** Asks a group to end, and makes it after the grace time. */
+export function endGroup(
+  clock: Clock,
+  graceMs: number,
+  { pgid, startedAt }: Pick<ProcessGroupLeader, "pgid" | "startedAt">,
+): void {
+  if (!signalGroup(pgid, startedAt, "SIGTERM")) return;
+  clock.setTimer(graceMs, () => signalGroup(pgid, startedAt, "SIGKILL"), { keepAlive: true });
+}
+
+/** For whoever owns no tree: registered nowhere, so such a process is for as long as its owner looks at it. */
+export function unregisteredProcesses(clock: Clock, graceMs: number): StartProcess {
+  return async (spec, lifetime) => {
+    lifetime.throwIfAborted();
+    const leader = await startGroup(spec);
+    const { pgid, stdin, stdout, stderr, exited } = leader;
+    lifetime.addEventListener("abort", () => endGroup(clock, graceMs, leader), { once: true });
+    leader.letGo();
+    return { pid: pgid, stdin, stdout, stderr, exited };
+  };
 }

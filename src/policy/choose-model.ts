@@ -5,6 +5,7 @@
  * - M1 A choice is checked against the models its provider offers; a provider that lists none takes any name.
  * - M2 A model chosen without an effort brings its own default. A role's model keeps the effort resolved before.
  */
+import type { Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import { clip } from "../platform/check.ts";
 
@@ -22,6 +23,8 @@ export interface ProviderFacts {
   readonly name: string;
   readonly defaultModel: string | null;
   readonly models: Readonly<Record<string, ModelFacts>> | null;
+  /** What an agent can do there in fact that was given these effects; null where the runtime itself enforces them. */
+  readonly effectiveEffects: ((effects: readonly Effect[]) => readonly Effect[]) | null;
 }
 
 export interface ModelRequest {

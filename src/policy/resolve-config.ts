@@ -78,7 +78,10 @@ export interface ResolveInput {
   readonly rolesCarryAuthority: boolean;
 }
 
-/** @throws RejectedError `INVALID_ARGUMENT` or `AUTHORITY_ESCALATION_DENIED`; the first fault in the order above. */
+/**
+ * @throws RejectedError `INVALID_ARGUMENT`, `AUTHORITY_ESCALATION_DENIED`, or `POLICY_UNMET` for a provider that cannot hold the
+ * agent to its effects; the first fault in the order above.
+ */
 export function resolveConfig(input: ResolveInput): AgentConfig {
   const { asked, defaults, parent } = input;
   const adjustments: Adjustment[] = [];
@@ -86,6 +89,7 @@ export function resolveConfig(input: ResolveInput): AgentConfig {
   const role = chooseRole(asked.role, input.roles);
   const choice = role === null ? before : applyRole(before, role, input, adjustments);
   const effects = resolveEffects(role, input, adjustments);
+  requireEnforced(choice.provider, effects, effectiveAt(choice.provider, effects, input.providers));
   const tools = resolveTools(role, effects, input, adjustments);
   const workspace = resolveWorkspace(input);
   const budgets = asked.budgets ?? defaults.budgets ?? {};
@@ -120,7 +124,8 @@ export function resolveConfig(input: ResolveInput): AgentConfig {
 
 /**
  * The same agent on another provider or model: what the model decides is taken from it, everything else stays (lineage C10).
- * @throws RejectedError `INVALID_ARGUMENT` for a provider or model that is not there.
+ * @throws RejectedError `INVALID_ARGUMENT` for a provider or model that is not there, `POLICY_UNMET` for one that cannot hold
+ * the agent to its effects.
  */
 export function rebindConfig(
   config: AgentConfig,
@@ -128,6 +133,7 @@ export function rebindConfig(
   providers: readonly ProviderFacts[],
 ): AgentConfig {
   const { provider, model, effort, facts } = chooseModel(to, {}, config, providers);
+  requireEnforced(provider, config.effects, effectiveAt(provider, config.effects, providers));
   const { policyHash: _, ...kept } = config;
   const bound = {
     ...kept,
@@ -269,6 +275,30 @@ function resolveWorkspace({ asked, defaults, parent, policy }: ResolveInput): st
 function contains(folder: string, path: string): boolean {
   const step = relative(folder, path);
   return step === "" || (step !== ".." && !step.startsWith(`..${sep}`) && !isAbsolute(step));
+}
+
+function effectiveAt(
+  provider: string,
+  effects: readonly Effect[],
+  providers: readonly ProviderFacts[],
+): readonly Effect[] {
+  return providerNamed(provider, providers).effectiveEffects?.(effects) ?? effects;
+}
+
+/** What narrows is enforced by the provider, or there is no such agent (POL-2). */
+export function requireEnforced(
+  provider: string,
+  effects: readonly Effect[],
+  effective: readonly Effect[],
+): void {
+  const { denied } = clip(effective, effects);
+  if (denied.length === 0) return;
+  throw new RejectedError(
+    "POLICY_UNMET",
+    `\`${provider}\` cannot keep ${denied.join(" and ")} from an agent with the effects ${effects.join(", ") || "none"}; ` +
+      `choose another provider, or allow ${denied.join(", ")} as well.`,
+    { provider, effects: [...effects], unmet: [...denied] },
+  );
 }
 
 function escalation(field: string, asked: string, ceiling: string): RejectedError {

@@ -163,6 +163,9 @@ export const ERROR_TABLE = {
   ),
   THREAD_BUSY: later("A run, an open work or trigger-turn mail is there; wait, queue, or steer."),
   COMMAND_ID_CONFLICT: rejected("The idempotency key was used before with other arguments; use a new key."),
+  POLICY_UNMET: rejected(
+    "The provider cannot hold the agent to its effects; choose another provider, or allow what the details name.",
+  ),
   AUTHORITY_ESCALATION_DENIED: rejected(
     "The request is wider than the caller's own authority; ask for less.",
   ),

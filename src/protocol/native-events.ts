@@ -7,6 +7,7 @@ import type { Json } from "./json.ts";
 import type { StepUsage } from "./provider-events.ts";
 import type { ContextChannel } from "./provider-capabilities.ts";
 import type { NativeRef } from "./provider-thread.ts";
+import type { AskedAbout } from "./wait.ts";
 
 /** Context beside the user's message, in the channel that was chosen for it (C6.10). */
 export interface Preamble {
@@ -48,7 +49,13 @@ export type NativeRequest =
       readonly input: string;
     }
   /** The user is asked: words for a question, a yes or no for an approval. */
-  | { readonly kind: "question" | "approval"; readonly ref: NativeRef; readonly text: string };
+  | {
+      readonly kind: "question" | "approval";
+      readonly ref: NativeRef;
+      readonly text: string;
+      /** Null when it is about no call of a tool. */
+      readonly about: AskedAbout | null;
+    };
 
 /** The answer to a request. */
 export type NativeAnswer =

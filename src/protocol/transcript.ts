@@ -3,6 +3,7 @@ import type { AgentPath } from "./agent-path.ts";
 import type { HandoffId, MailId, RequestId, RunId, WaitId, WorkId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
 import type { MailKind } from "./mail.ts";
+import type { AskedAbout } from "./wait.ts";
 
 export type AssistantPart =
   | { readonly type: "text"; readonly text: string; readonly provider?: JsonObject }
@@ -22,6 +23,7 @@ export type AssistantPart =
       readonly requestId: RequestId;
       readonly kind: "question" | "approval";
       readonly text: string;
+      readonly about?: AskedAbout;
       readonly provider?: JsonObject;
     };
 

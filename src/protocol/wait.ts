@@ -39,6 +39,13 @@ export interface WaitRecord {
 
 export type RuntimeRequestStatus = "pending" | "resolved" | "expired" | "cancelled";
 
+/** The call of a tool that a question or an approval is about. */
+export interface AskedAbout {
+  readonly tool: string;
+  /** Its arguments as JSON text, as far as they are told. */
+  readonly input: string;
+}
+
 /** A question or an approval that an agent waits for (lineage C2.10). */
 export interface RuntimeRequestRecord {
   readonly id: RequestId;
@@ -48,6 +55,8 @@ export interface RuntimeRequestRecord {
   readonly callId: string;
   readonly kind: "question" | "approval";
   readonly text: string;
+  /** Absent when it is about no call of a tool. */
+  readonly about?: AskedAbout;
   readonly status: RuntimeRequestStatus;
   readonly answer: string | null;
   readonly createdAt: number;

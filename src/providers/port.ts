@@ -17,6 +17,8 @@
  *   turn of the thread is under way.
  * - P7 Optional methods are called through `nativeCall`, which holds them to the capability that goes with them.
  */
+import type { StartProcess } from "../platform/process-group.ts";
+import type { Effect } from "../protocol/agent.ts";
 import type {
   NativeAnswer,
   NativeEvent,
@@ -91,19 +93,25 @@ export interface NativeSelection {
 export type SelectionChange = "apply_next_turn" | "restart_session" | "handoff" | { readonly reject: string };
 
 export interface NativeSessionInput {
+  /** Names the tree. Sessions of one tree may share what serves them, such as a process. */
+  readonly treeId: string;
   readonly threadId: string;
   readonly path: string;
   readonly model: string | null;
   readonly workspace: string | null;
+  /** What the agent may do to the world; what is not among them is kept from it (POL-2). */
+  readonly effects: readonly Effect[];
   /** The agent's system text. */
   readonly instructions: string | null;
   /** Tools of ours that it may call; each call comes as a request and is answered by `respond`. */
   readonly tools: readonly ToolSpec[];
+  /** Of the tree: registered with it, ended with its ownership, swept by its next owner (REC-4). */
+  readonly startProcess: StartProcess;
 }
 
 /** What a turn is allowed and asked to do, of the agent's own settings and never of another session's (C5.21). */
 export interface NativePolicy extends NativeSelection {
-  readonly effects: readonly string[];
+  readonly effects: readonly Effect[];
   readonly workspace: string | null;
   readonly maxOutputTokens: number | null;
 }
@@ -164,6 +172,11 @@ export interface NativeAdapter extends AnyAdapter {
   /** Names under which its driver went before: records that bear one are its own. */
   readonly aliases?: readonly string[];
   capabilities(): Promise<ThreadCapabilities>;
+  /**
+   * What an agent can do in fact that was given these effects, its provider's own tools included. One that could do more than
+   * it was given is refused (POL-2).
+   */
+  effectiveEffects(effects: readonly Effect[]): readonly Effect[];
   classifySelectionChange(current: NativeSelection, next: NativeSelection): SelectionChange;
   openSession(input: NativeSessionInput): Promise<NativeSession>;
 }

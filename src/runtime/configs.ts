@@ -72,5 +72,6 @@ export function providerFacts(providers: Readonly<Record<string, ProviderAdapter
     name,
     defaultModel: adapter.defaultModel,
     models: adapter.models(),
+    effectiveEffects: adapter.loop === "theirs" ? (effects) => adapter.effectiveEffects(effects) : null,
   }));
 }

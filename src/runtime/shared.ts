@@ -16,7 +16,7 @@ import { folderExists } from "../platform/workspace.ts";
 import { gitCapture } from "../platform/workspace/git-capture.ts";
 import { gitWorktrees } from "../platform/workspace/git-worktrees.ts";
 import { loadRoles } from "../policy/roles.ts";
-import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
+import { rebindConfig, requireEnforced, withinCeiling } from "../policy/resolve-config.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import { AgentThreads } from "../threads/between-trees.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -84,14 +84,14 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     hasTool: (name) => tools.some((tool) => tool.name === name),
     resolveConfig: configResolver(sources),
     rebind: (config, to) => rebindConfig(config, to, providerFacts(providers)),
-    withinCeiling: (config, above) => ({
-      ...config,
-      ...withinCeiling(
-        config,
-        above.map((one) => one.effects),
-        tools,
-      ),
-    }),
+    withinCeiling(config, above) {
+      const ceilings = above.map((one) => one.effects);
+      const left = { ...config, ...withinCeiling(config, ceilings, tools) };
+      const adapter = providers[config.provider];
+      if (adapter?.loop === "theirs")
+        requireEnforced(config.provider, left.effects, adapter.effectiveEffects(left.effects));
+      return left;
+    },
     mirror(threadId) {
       of.mirror(threadId).catch((error: unknown) => {
         logger.warn({ threadId, err: error }, "the history of a run was not mirrored");

@@ -4,6 +4,9 @@
  * - V1 Of one tree one at a time, and an opening of it waits for them: a runtime is never in its own way.
  */
 import { requireAdapter, type Shared } from "../control/shared.ts";
+import { processesOf } from "../control/processes.ts";
+import { unregisteredProcesses } from "../platform/process-group.ts";
+import { DEFAULT_LIMITS } from "../protocol/limits.ts";
 import { Look, type PlanContext, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import { CoppiceError } from "../protocol/errors.ts";
@@ -25,7 +28,16 @@ export interface VisitPorts {
 
 type Given = Pick<
   ThreadPorts,
-  "store" | "ids" | "logger" | "redact" | "lineage" | "withNewTree" | "apply" | "look" | "sessionOf"
+  | "store"
+  | "ids"
+  | "logger"
+  | "redact"
+  | "lineage"
+  | "withNewTree"
+  | "apply"
+  | "look"
+  | "sessionOf"
+  | "processesOf"
 >;
 
 export class Visits {
@@ -39,7 +51,7 @@ export class Visits {
   /** What the commands on threads have of it. */
   ports(): Given {
     const { shared, owned } = this.#ports;
-    const { store, ids, logger, redact, lineage } = shared;
+    const { store, ids, logger, redact, lineage, clock } = shared;
     return {
       store,
       ids,
@@ -54,6 +66,12 @@ export class Visits {
         if (session?.provider.loop !== "theirs" || session.agent.config.provider !== provider) return null;
         return session.provider.session;
       },
+      processesOf: async ({ treeId, threadId }) => {
+        const tree = await owned(treeId);
+        return tree === undefined
+          ? unregisteredProcesses(clock, DEFAULT_LIMITS.interruptGraceMs)
+          : processesOf(tree, threadId);
+      },
     };
   }
 
@@ -61,7 +79,7 @@ export class Visits {
   #contextOf(view: StoreView, tree: TreeId): PlanContext {
     const { ids, lineage, redact, adapter } = this.#ports.shared;
     return withoutOwner(view, tree, ids, {
-      requireProvider: (provider) => requireAdapter(this.#ports.shared, provider),
+      requireProvider: (provider, effects) => requireAdapter(this.#ports.shared, provider, effects),
       lineage,
       redact,
       loop: (provider) => adapter(provider)?.loop ?? "ours",

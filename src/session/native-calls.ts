@@ -34,7 +34,9 @@ export function askedCall(request: NativeRequest, turn: string): Call {
   }
   const digest = sha256([turn, request.ref.nativeId].join(" ")).slice(0, 21);
   const requestId: RequestId = `req_${digest}`;
-  return { type: "request", callId: `call_${digest}`, requestId, kind: request.kind, text: request.text };
+  const { kind, text, about } = request;
+  const asked = { type: "request", callId: `call_${digest}`, requestId, kind, text } as const;
+  return about === null ? asked : { ...asked, about };
 }
 
 /** `notice` says that mail waits; it ends the results of our own tools (RUN-5). */

@@ -1,5 +1,8 @@
 /** Drives one session of a native adapter for the conformance suite: its conversation, and the turns that are asked of it. */
 import assert from "node:assert/strict";
+import { EFFECTS } from "../protocol/agent.ts";
+import { systemClock } from "../platform/clock.ts";
+import { unregisteredProcesses } from "../platform/process-group.ts";
 import type { NativeEvent, NativeThread, NativeTurn } from "../protocol/native-events.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
@@ -16,6 +19,9 @@ const LOOK = {
   },
   effects: [],
 } as const;
+
+/** What a provider's process has to end in; far above what one takes. */
+const GRACE_MS = 10_000;
 
 type NamedTurn = NativeTurn & { readonly ref: NativeRef };
 
@@ -34,12 +40,15 @@ export class Driver {
 
   static async open(adapter: NativeAdapter, resumed?: NativeRef): Promise<Driver> {
     const session = await adapter.openSession({
+      treeId: "thread_conformance",
       threadId: "thread_conformance",
       path: "/root",
       model: null,
       workspace: null,
       instructions: null,
+      effects: EFFECTS,
       tools: [LOOK],
+      startProcess: unregisteredProcesses(systemClock, GRACE_MS),
     });
     const thread =
       resumed === undefined

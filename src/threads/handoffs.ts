@@ -90,9 +90,12 @@ export function editHandoff(tx: Transaction, id: string, text: string): HandoffR
 
 /** Built again from what the thread is now. */
 export async function regenerateHandoff(tree: Tree, id: string): Promise<HandoffRecord> {
-  const found = await tree.look((look) => editable(look, id));
+  const found = await tree.look((look) => {
+    const one = editable(look, id);
+    return { ...one, effects: look.agent(one.handoff.threadId).config.effects };
+  });
   const provider = found.transfer.targetProvider ?? "";
-  tree.requireProvider(provider);
+  tree.requireProvider(provider, found.effects);
   const adapter = tree.shared.adapter(provider)!;
   const capabilities = adapter.loop === "ours" ? adapter.threads : await adapter.capabilities();
   const planned = await tree.look((look) => {

@@ -10,6 +10,7 @@ import { z } from "zod";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { nativeRefSchema, type ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
+import type { StartProcess } from "../platform/process-group.ts";
 import { type HistorySource, nothingRead, type ReadHistory } from "../lineage/history.ts";
 import { hasNative, nativeCall } from "../providers/native-call.ts";
 import type { NativeAdapter, NativeSession } from "../providers/port.ts";
@@ -41,7 +42,7 @@ export async function readNative(
   const { thread, cursor } = found;
   if (!history.bridge || thread.nativeThreadRef === null) return nothingRead("unsupported");
   const loaded = await ports.sessionOf(agent, run.provider);
-  const session = loaded ?? (await openFor(adapter, agent));
+  const session = loaded ?? (await openFor(adapter, agent, await ports.processesOf(agent)));
   try {
     if (!hasNative(session, "readThread")) return nothingRead("unsupported");
     return await walk(session, { run, thread, cursor, pinned: history.pinnedVersion !== null });
@@ -51,9 +52,14 @@ export async function readNative(
 }
 
 /** For reading alone: it is given no tools and no words. */
-function openFor(adapter: NativeAdapter, { threadId, path, config }: AgentRecord): Promise<NativeSession> {
+function openFor(
+  adapter: NativeAdapter,
+  { treeId, threadId, path, config }: AgentRecord,
+  startProcess: StartProcess,
+): Promise<NativeSession> {
   const { model, workspace } = config;
-  return adapter.openSession({ threadId, path, model, workspace, instructions: null, tools: [] });
+  const nothing = { effects: [], instructions: null, tools: [] };
+  return adapter.openSession({ treeId, threadId, path, model, workspace, ...nothing, startProcess });
 }
 
 /** Where the run before it in the same conversation was found. */

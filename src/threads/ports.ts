@@ -6,6 +6,7 @@ import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Lineage } from "../protocol/thread.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
+import type { StartProcess } from "../platform/process-group.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
@@ -38,6 +39,8 @@ export interface ThreadPorts {
   look<T>(tree: TreeId, plan: (look: Look) => T): Promise<T>;
   /** The session that a loaded agent has with this provider; null for one that is not loaded, or is with another. */
   sessionOf(agent: AgentRecord, provider: string): Promise<NativeSession | null>;
+  /** How a session that is opened to read starts processes: registered with the agent's tree, where it is this process's. */
+  processesOf(agent: AgentRecord): Promise<StartProcess>;
 }
 
 /** Of every adapter, asked before a plan, for a plan asks nobody. One that does not answer is not there to be asked. */

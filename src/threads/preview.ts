@@ -51,13 +51,14 @@ export interface StartPreview {
   readonly coverage: readonly ProviderCoverage[];
 }
 
-/** @throws RejectedError `THREAD_NOT_FOUND`, `PROVIDER_UNAVAILABLE`. */
+/** @throws RejectedError `THREAD_NOT_FOUND`, `PROVIDER_UNAVAILABLE`, `POLICY_UNMET`. */
 export async function previewStart(
   tree: Tree,
   id: string,
   selection: ProviderSelection,
 ): Promise<StartPreview> {
-  tree.requireProvider(selection.provider);
+  const { effects } = await tree.look((look) => requireThread(look.store, id).config);
+  tree.requireProvider(selection.provider, effects);
   const adapter = tree.shared.adapter(selection.provider)!;
   const capabilities = adapter.loop === "ours" ? adapter.threads : await adapter.capabilities();
   const to = destinationOf(

@@ -55,8 +55,8 @@ export function continueThread(tx: Transaction, id: string, caller: Caller, inpu
 /** Longest name of a model or an effort, in bytes. */
 const NAME_BYTES = 256;
 
-function requireSelection(tx: Transaction, selection: ProviderSelection): void {
-  tx.context.requireProvider(selection.provider);
+function requireSelection(tx: Transaction, agent: ThreadAgent, selection: ProviderSelection): void {
+  tx.context.requireProvider(selection.provider, agent.config.effects);
   for (const name of ["model", "effort"] as const) requireText(name, selection[name] ?? "", NAME_BYTES);
 }
 
@@ -64,7 +64,7 @@ function requireSelection(tx: Transaction, selection: ProviderSelection): void {
 export function select(tx: Transaction, id: string, selection: ProviderSelection | null): ThreadAgent {
   const agent = threadOf(tx, id);
   requireOpenThread(agent);
-  if (selection !== null) requireSelection(tx, selection);
+  if (selection !== null) requireSelection(tx, agent, selection);
   return put(tx, agent, { selection }, "thread.selected", { ...selection });
 }
 

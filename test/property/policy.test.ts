@@ -58,7 +58,7 @@ describe("effects", () => {
               asked: { effects: asked, role: special?.name ?? null },
               defaults: { provider: "near" },
               parent,
-              providers: [{ name: "near", defaultModel: null, models: null }],
+              providers: [{ name: "near", defaultModel: null, models: null, effectiveEffects: null }],
               roles,
               tools: own,
               policy: { effects: [ceiling], workspace: null },

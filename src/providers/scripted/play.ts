@@ -123,7 +123,8 @@ function partOf(
   if (act.kind === "request") {
     const requestId: RequestId = `req_${digest}`;
     const text = textOf(act.text, context);
-    return { type: "request", callId: `call_${digest}`, requestId, kind: act.asks, text };
+    const asked = { type: "request", callId: `call_${digest}`, requestId, kind: act.asks, text } as const;
+    return act.about === null ? asked : { ...asked, about: act.about };
   }
   const input =
     typeof act.input === "string"

@@ -5,6 +5,7 @@
  * A step on its own that answers nothing yet (`think`, `gate`, `pause`, `usage`, `finish`) belongs to the answer that follows
  * it in the list. `together` makes one response of several steps. Playing them is `play.ts`, finding the next `program.ts`.
  */
+import type { AskedAbout } from "../../protocol/wait.ts";
 import type { StepEvent, StepUsage } from "../../protocol/provider-events.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { ScriptContext } from "./context.ts";
@@ -47,7 +48,12 @@ export type Act =
       /** What comes of it, where the provider itself carries the call out. */
       readonly output?: Json;
     }
-  | { readonly kind: "request"; readonly asks: "question" | "approval"; readonly text: ScriptedText }
+  | {
+      readonly kind: "request";
+      readonly asks: "question" | "approval";
+      readonly text: ScriptedText;
+      readonly about: AskedAbout | null;
+    }
   | {
       readonly kind: "gate";
       readonly name: string;
@@ -140,12 +146,12 @@ export function report(result: Json): ScriptedStep {
 
 /** Asks the user a question; the answer is the next request's tool result. */
 export function ask(question: ScriptedText): ScriptedStep {
-  return one({ kind: "request", asks: "question", text: question });
+  return one({ kind: "request", asks: "question", text: question, about: null });
 }
 
-/** Asks for an approval. */
-export function approve(text: ScriptedText): ScriptedStep {
-  return one({ kind: "request", asks: "approval", text });
+/** Asks for an approval, of a call of a tool where one is named. */
+export function approve(text: ScriptedText, about: AskedAbout | null = null): ScriptedStep {
+  return one({ kind: "request", asks: "approval", text, about });
 }
 
 /** Waits at a named gate until the test opens it, after the request was accepted unless `beforeAcceptance` is set. */

@@ -1,6 +1,7 @@
 /** SPN-7, POL-1, POL-2: how the effective configuration of an agent is resolved. */
 import { describe, expect, test } from "vitest";
 import { policyHash } from "../../../src/policy/policy-hash.ts";
+import type { ProviderFacts } from "../../../src/policy/choose-model.ts";
 import { resolveConfig, type ResolveInput, withinCeiling } from "../../../src/policy/resolve-config.ts";
 import type { Role } from "../../../src/policy/role-file.ts";
 import { BUILT_IN_ROLES, loadRoles } from "../../../src/policy/roles.ts";
@@ -14,8 +15,9 @@ const facts = {
   defaultEffort: "low",
   collaborates: true,
 };
-const providers = [
+const providers: readonly ProviderFacts[] = [
   {
+    effectiveEffects: null,
     name: "near",
     defaultModel: "small",
     models: {
@@ -24,8 +26,13 @@ const providers = [
       plain: { ...facts, efforts: ["low", "high"], collaborates: false },
     },
   },
-  { name: "far", defaultModel: "other", models: { other: { ...facts, efforts: null, defaultEffort: null } } },
-  { name: "open", defaultModel: null, models: null },
+  {
+    name: "far",
+    defaultModel: "other",
+    models: { other: { ...facts, efforts: null, defaultEffort: null } },
+    effectiveEffects: null,
+  },
+  { name: "open", defaultModel: null, models: null, effectiveEffects: null },
 ];
 const tools = [
   { name: "look", effects: ["read"] as const },

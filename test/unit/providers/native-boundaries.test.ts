@@ -30,16 +30,20 @@ interface Spoken {
   readonly said: (thread: Pick<NativeThread, "ref">) => readonly string[];
 }
 
+const OPENING = {
+  treeId: "thread_a",
+  path: "/root",
+  model: null,
+  workspace: null,
+  effects: [],
+  instructions: null,
+  tools: [],
+  startProcess: () => Promise.reject(new Error("it has no processes")),
+};
+
 /** A conversation of three turns: a, b, c. */
 async function speak(native: ScriptedNativeProvider): Promise<Spoken> {
-  const session = await native.openSession({
-    threadId: "thread_a",
-    path: "/root",
-    model: null,
-    workspace: null,
-    instructions: null,
-    tools: [],
-  });
+  const session = await native.openSession({ ...OPENING, threadId: "thread_a" });
   const thread = await session.ensureThread({ model: null, effort: null });
   const events = session.events()[Symbol.asyncIterator]();
   const turns: Spoken["turns"][number][] = [];
@@ -197,9 +201,7 @@ describe("a provider with inclusive turn ids", () => {
   test("two sessions never write to one conversation", async () => {
     const spoken = await speak(turnFork(SCRIPTS));
     const other = turnFork(SCRIPTS, { conversations: spoken.native.conversations });
-    const { threadId, path } = { threadId: "thread_b", path: "/root" };
-    const given = { threadId, path, model: null, workspace: null, instructions: null, tools: [] };
-    const session = await other.openSession(given);
+    const session = await other.openSession({ ...OPENING, threadId: "thread_b" });
     await expect(session.resumeThread(spoken.thread.ref)).rejects.toMatchObject({
       code: "PROVIDER_WRITER_BUSY",
     });

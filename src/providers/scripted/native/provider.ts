@@ -37,6 +37,8 @@ export interface ScriptedNativeOptions {
   readonly defaultModel?: string;
   /** What a change of settings takes; by its capabilities unless given. */
   readonly selectionChange?: NativeAdapter["classifySelectionChange"];
+  /** What its agents can do in fact; what they were given, unless said otherwise. */
+  readonly effectiveEffects?: NativeAdapter["effectiveEffects"];
 }
 
 /** A scripted provider that owns its loop, and what a test asks and tells it. */
@@ -141,6 +143,7 @@ function scriptedNative(
     defaultModel: options.defaultModel ?? Object.keys(models ?? {})[0] ?? row.driver,
     models: () => models,
     capabilities: async () => row.capabilities,
+    effectiveEffects: options.effectiveEffects ?? ((effects) => effects),
     classifySelectionChange(current, next) {
       if (options.selectionChange !== undefined) return options.selectionChange(current, next);
       if (next.model === current.model) return "apply_next_turn";

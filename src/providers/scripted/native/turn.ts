@@ -214,7 +214,7 @@ class Player {
     };
     parts.push(part);
     const asked = this.#keep({ role: "assistant", parts: [part] });
-    const answer = await this.#heard(ask({ kind: act.asks, ref: ref(asked), text }));
+    const answer = await this.#heard(ask({ kind: act.asks, ref: ref(asked), text, about: act.about }));
     const output = answer.kind === "answer" ? answer.text : "(cancelled)";
     this.#keep({ role: "tool", callId, name: act.asks, output, isError: answer.kind !== "answer" });
   }
