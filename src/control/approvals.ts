@@ -6,7 +6,8 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { RequestId } from "../protocol/ids.ts";
 import type { Caller } from "../protocol/tool.ts";
 import { receiptKey } from "./idempotency.ts";
-import { currentRun, openRequest } from "./runs.ts";
+import { currentRun } from "./runs.ts";
+import { openRequest } from "./steps.ts";
 import { must, type Transaction } from "./transaction.ts";
 
 const YES: ReadonlySet<string> = new Set(["yes", "y", "ok", "approve", "approved", "allow", "allowed"]);

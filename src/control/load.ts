@@ -196,10 +196,11 @@ function ceiling(tree: Tree, stored: Stored): AgentRecord["config"] {
 }
 
 async function openProvider(tree: Tree, agent: AgentRecord): Promise<OpenedProvider> {
-  const { provider, model } = agent.config;
+  const { provider, model, effort } = agent.config;
   try {
     const adapter = tree.shared.adapter(provider)!;
-    if (adapter.loop === "theirs") return new NativeConversation(await openNative(tree, agent, provider));
+    if (adapter.loop === "theirs")
+      return new NativeConversation(await openNative(tree, agent, provider), { model, effort });
     const session = await adapter.openSession({ threadId: agent.threadId, path: agent.path, model });
     return { loop: "ours", session, close: () => session.close() };
   } catch (error) {

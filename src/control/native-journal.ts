@@ -6,20 +6,30 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { InvariantError } from "../protocol/errors.ts";
 import type { NativeChildEvent } from "../protocol/native-events.ts";
+import type { RequestId } from "../protocol/ids.ts";
+import type { StepUsage } from "../protocol/provider-events.ts";
 import type { Json } from "../protocol/json.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import { byteLength, headBytes, tailBytes } from "../platform/text.ts";
+import { costOf, estimateRequest, priceOf } from "../policy/budget.ts";
 import { senderName } from "../mailbox/render.ts";
 import { named } from "../providers/native-names.ts";
-import type { NativeSession } from "../providers/port.ts";
+import type { NativeAdapter, NativeSelection, NativeSession } from "../providers/port.ts";
 import type { NativeConversation } from "../session/native-conversation.ts";
-import type { AssistantBody, NativePorts, NativeThreadHandle, ResultBody } from "../session/ports.ts";
+import type { AssistantBody, Call, NativePorts, NativeThreadHandle, ResultBody } from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
+import { expireRequest } from "./requests.ts";
 import { overLimit } from "./compose.ts";
+import { exhaust } from "./budget.ts";
+import { admitRequest } from "./budget-scopes.ts";
+import { charge } from "./charge.ts";
+import { allWaiting } from "./collect.ts";
+import { inTime } from "./close-session.ts";
 import { closeOpenCalls } from "./interrupt.ts";
-import { appendItems, currentRun, recordStep } from "./runs.ts";
+import { appendItems, currentRun } from "./runs.ts";
+import { joinStep, recordStep } from "./steps.ts";
 import type { RunStart } from "./start-run.ts";
 import { nameTurn, observeChild } from "./native-thread.ts";
 import { processesOf } from "./processes.ts";
@@ -69,15 +79,32 @@ export class NativeJournal implements NativePorts {
     });
   }
 
-  reopen(): Promise<NativeSession> {
-    return openNative(this.#tree, this.#session.agent, this.#run.provider);
+  restarts(opened: NativeSelection): boolean {
+    const { model, effort, provider } = this.#run;
+    if (opened.model === model && opened.effort === effort) return false;
+    return (
+      adapterOf(this.#tree, provider).classifySelectionChange(opened, { model, effort }) === "restart_session"
+    );
+  }
+
+  async reopen(closing: Promise<void>): Promise<{ session: NativeSession; selection: NativeSelection }> {
+    const { model, effort, provider } = this.#run;
+    const { agent } = this.#session;
+    // What it does at its close hinders nobody for ever; its failure was told.
+    await inTime(
+      this.#tree,
+      closing.catch(() => undefined),
+    );
+    const config = { ...agent.config, model, effort };
+    const session = await openNative(this.#tree, { ...agent, config }, provider);
+    return { session, selection: { model, effort } };
   }
 
   async record(body: AssistantBody, results: readonly ResultBody[]): Promise<"on" | "over"> {
     const { id } = this.#run;
     const stored = await this.#tree.transact(
       (tx) => {
-        // What it has used is told with the end of its turn.
+        // What it has used is told by events of its own.
         const step = recordStep(tx, id, body, NO_USAGE);
         const bodies = results.map((result) => ({ ...result, output: this.#bounded(result.output) }));
         const { agent } = appendItems(tx, step.agent, step.run, bodies);
@@ -89,6 +116,51 @@ export class NativeJournal implements NativePorts {
     );
     const { limits, shared } = this.#tree;
     return overLimit(limits, stored.run, shared.clock.now()) === null ? "on" : "over";
+  }
+
+  async join(body: AssistantBody): Promise<void> {
+    const { id } = this.#run;
+    await this.#tree.transact(
+      (tx) => joinStep(tx, id, body),
+      (value) => this.#session.absorb(value),
+    );
+  }
+
+  /** What does not fit any more is stopped in the same commit, this run too. */
+  async used(usage: StepUsage): Promise<void> {
+    const { id, provider, model } = this.#run;
+    const { reservationsOf, prices } = this.#tree.shared;
+    const price = priceOf(prices, provider, model);
+    await this.#tree.transact(
+      (tx) => {
+        const run = charge(tx, currentRun(tx, id), { ...usage, cost: costOf(usage, price), complete: true });
+        const agent = tx.agent(run.threadId);
+        const least = estimateRequest(1, 0, price);
+        const admission = admitRequest(tx.store, tx.tree(), agent, reservationsOf, least);
+        if (admission.kind === "exhausted") exhaust(tx, admission.scope, this.#tree.partialText);
+        return { run, agent: tx.agent(run.threadId) };
+      },
+      (value) => this.#session.absorb(value),
+    );
+  }
+
+  async withdraw(requestId: RequestId): Promise<void> {
+    const { id } = this.#run;
+    await this.#tree.transact(
+      (tx) => {
+        const run = currentRun(tx, id);
+        expireRequest(tx, requestId);
+        return { run, agent: tx.agent(run.threadId) };
+      },
+      (value) => this.#session.absorb(value),
+    );
+  }
+
+  async callEnded(calls: readonly Call[], signal: AbortSignal): Promise<void> {
+    const { id } = this.#run;
+    const ended = async (): Promise<true | undefined> =>
+      (await this.#tree.look((look) => allWaiting(look, id, calls))) === null ? true : undefined;
+    await this.#tree.watchers.until(ended, signal);
   }
 
   /** No transcript holds what a tool of somebody else's brings in any length (MBX-9). */
@@ -174,11 +246,8 @@ export class NativeJournal implements NativePorts {
 
 /** @throws what the adapter fails with. */
 export function openNative(tree: Tree, agent: AgentRecord, provider: string): Promise<NativeSession> {
-  const adapter = tree.shared.adapter(provider);
-  if (adapter?.loop !== "theirs")
-    throw new InvariantError("a provider without a loop of its own was opened for one", { provider });
   const { threadId, path, config } = agent;
-  return adapter.openSession({
+  return adapterOf(tree, provider).openSession({
     treeId: tree.treeId,
     threadId,
     path,
@@ -189,4 +258,10 @@ export function openNative(tree: Tree, agent: AgentRecord, provider: string): Pr
     tools: tree.shared.toolHost.specs(agent),
     startProcess: processesOf(tree, threadId),
   });
+}
+
+function adapterOf(tree: Tree, provider: string): NativeAdapter {
+  const adapter = tree.shared.adapter(provider);
+  if (adapter?.loop === "theirs") return adapter;
+  throw new InvariantError("a provider without a loop of its own was opened for one", { provider });
 }

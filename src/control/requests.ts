@@ -20,6 +20,12 @@ export function answerRequest(tx: Transaction, id: RequestId, answer: string): R
   return next;
 }
 
+/** Its asker does not wait for it any more; null for one that is answered, or is not there. */
+export function expireRequest(tx: Transaction, id: RequestId): RuntimeRequestRecord | null {
+  const request = tx.store.request(id);
+  return request?.status === "pending" ? closeRequest(tx, request, "expired", null) : null;
+}
+
 /** Pending ones of a run become cancelled. */
 export function closeRequests(tx: Transaction, threadId: ThreadId, runId: RunId): void {
   for (const request of tx.store.openRequestsOf(threadId)) {

@@ -6,14 +6,12 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
-import type { AskedAbout } from "../protocol/wait.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
-import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import { NO_USAGE } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
-import { chargeRun } from "./charge.ts";
 import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
 import { chosenProvider } from "./chosen-provider.ts";
@@ -189,64 +187,6 @@ export function acceptRequest(
     : appended.agent;
   if (first) tx.emit("run.accepted", next, { runId }, { works: run.serves });
   return { agent: next, run, items: appended.items };
-}
-
-/** A model request has been answered: its parts and usage, stored before anything that follows from it (RUN-2). */
-export function recordStep(
-  tx: Transaction,
-  runId: RunId,
-  body: Extract<ItemBody, { kind: "assistant" }>,
-  usage: Usage,
-): Accepted {
-  let run = currentRun(tx, runId);
-  const agent = tx.agent(run.threadId);
-  const appended = appendItems(tx, agent, run, [body]);
-  run = chargeRun(tx, { ...run, steps: run.steps + 1, text: textOf(body) || run.text }, usage);
-  const charged = tx.putAgent(appended.agent, { usage: addUsage(appended.agent.usage, usage) });
-  for (const part of body.parts) {
-    if (part.type === "request") openRequest(tx, charged, run, part);
-    if (part.type === "tool_call")
-      tx.emit("tool.called", charged, { runId }, { callId: part.callId, tool: part.name });
-  }
-  tx.emit(
-    "run.step",
-    charged,
-    { runId },
-    { step: run.steps, phase: body.phase, tokens: usage.inputTokens + usage.outputTokens },
-  );
-  return { agent: tx.agent(run.threadId), run, items: appended.items };
-}
-
-/** A question or an approval of a run, which it waits for. */
-export function openRequest(
-  tx: Transaction,
-  agent: AgentRecord,
-  run: RunRecord,
-  part: {
-    readonly callId: string;
-    readonly requestId: `req_${string}`;
-    readonly kind: "question" | "approval";
-    readonly text: string;
-    readonly about?: AskedAbout;
-  },
-): void {
-  const { about } = part;
-  tx.store.putRequest({
-    id: part.requestId,
-    treeId: tx.treeId,
-    threadId: agent.threadId,
-    runId: run.id,
-    callId: part.callId,
-    kind: part.kind,
-    text: part.text,
-    ...(about === undefined ? {} : { about }),
-    status: "pending",
-    answer: null,
-    createdAt: tx.now,
-    answeredAt: null,
-  });
-  tx.putAgent(agent, { openRequests: agent.openRequests + 1 });
-  tx.emit("request.opened", agent, { runId: run.id }, { requestId: part.requestId, kind: part.kind });
 }
 
 /** What a request had said before it was cut off. */

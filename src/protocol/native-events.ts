@@ -60,6 +60,7 @@ export type NativeRequest =
 /** The answer to a request. */
 export type NativeAnswer =
   | { readonly kind: "tool"; readonly output: Json; readonly isError: boolean }
+  /** To a question; an approval is answered with a yes or a no of its own. */
   | { readonly kind: "answer"; readonly text: string }
   /** Nobody answers any more. */
   | { readonly kind: "cancelled" };
@@ -72,12 +73,18 @@ export type NativeTurnEvent =
   /** Text as it streams; the item that follows holds it whole. */
   | { readonly type: "delta"; readonly text: string }
   | { readonly type: "item"; readonly item: NativeItem }
+  /** Requests of one turn may be open beside one another. */
   | { readonly type: "request"; readonly request: NativeRequest }
+  /** A question or an approval that its asker does not wait for any more (WAI-2). */
+  | { readonly type: "withdrawn"; readonly request: NativeRef }
+  /** What was used since the one before, where the provider tells it before the end; it counts at once (BUD-2). */
+  | { readonly type: "usage"; readonly usage: StepUsage }
   | {
       readonly type: "turn.terminal";
       readonly outcome: "completed" | "failed" | "interrupted";
       /** The turn as forks and rollbacks name it, which some providers know at its end only. */
       readonly turn: NativeRef | null;
+      /** What no event `usage` of the turn has told; null when it is not reported. */
       readonly usage: StepUsage | null;
       /** Set when it has failed. */
       readonly error: RejectedError | TransientError | null;

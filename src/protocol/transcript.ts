@@ -98,19 +98,19 @@ export type TranscriptItem = ItemBody & {
   readonly at: number;
 };
 
-/** Call ids of the newest assistant item that have no result yet. */
+/** Calls of the newest step that have no result yet, in order. A provider with a loop of its own calls piece by piece. */
 export function openCalls(items: readonly TranscriptItem[]): Extract<AssistantPart, { callId: string }>[] {
-  let at = items.length - 1;
   const closed = new Set<string>();
-  for (; at >= 0; at -= 1) {
+  const open: Extract<AssistantPart, { callId: string }>[] = [];
+  let newest: TranscriptItem | null = null;
+  for (let at = items.length - 1; at >= 0; at -= 1) {
     const item = items[at]!;
     if (item.kind === "tool_result") closed.add(item.callId);
-    if (item.kind === "assistant") {
-      return item.parts.filter(
-        (part): part is Extract<AssistantPart, { callId: string }> =>
-          "callId" in part && !closed.has(part.callId),
-      );
-    }
+    if (item.kind !== "assistant") continue;
+    newest ??= item;
+    if (item.runId !== newest.runId || item.step !== newest.step) break;
+    for (const part of item.parts.toReversed())
+      if ("callId" in part && !closed.has(part.callId)) open.unshift(part);
   }
-  return [];
+  return open;
 }

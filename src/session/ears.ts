@@ -28,3 +28,10 @@ export class Ears implements Disposable {
     this.#all.abort();
   }
 }
+
+/** The outcome of a call, unless the signal comes first; then the call is left to itself. @throws the signal's reason. */
+export async function unlessAborted<T>(call: Promise<T>, signal: AbortSignal): Promise<T> {
+  using ears = new Ears(signal);
+  call.catch(() => undefined);
+  return await Promise.race([call, ears.aborted]);
+}

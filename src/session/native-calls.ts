@@ -2,6 +2,7 @@
 import type { RequestId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import type { NativeAnswer, NativeItem, NativeRequest } from "../protocol/native-events.ts";
+import type { NativeRef } from "../protocol/provider-thread.ts";
 import type { AssistantPart } from "../protocol/transcript.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Call, ResultBody } from "./ports.ts";
@@ -26,17 +27,25 @@ export function recordedCall(item: Extract<NativeItem, { kind: "tool" | "file_ch
   };
 }
 
-/** What it asks of us. Ids of questions are ours; the turn and the provider's own make them. */
+/** What it asks of us. Ids are ours, made of the turn and the provider's own: those repeat from turn to turn, and from call to call. */
 export function askedCall(request: NativeRequest, turn: string): Call {
-  if (request.kind === "tool") {
-    const { callId, name, input } = request;
-    return { type: "tool_call", callId, name, input };
-  }
-  const digest = sha256([turn, request.ref.nativeId].join(" ")).slice(0, 21);
-  const requestId: RequestId = `req_${digest}`;
+  const callId = callIdOf(request.ref, turn);
+  if (request.kind === "tool") return { type: "tool_call", callId, name: request.name, input: request.input };
   const { kind, text, about } = request;
-  const asked = { type: "request", callId: `call_${digest}`, requestId, kind, text } as const;
+  const asked = { type: "request", callId, requestId: requestIdOf(request.ref, turn), kind, text } as const;
   return about === null ? asked : { ...asked, about };
+}
+
+export function callIdOf(ref: NativeRef, turn: string): string {
+  return `call_${digestOf(ref, turn)}`;
+}
+
+export function requestIdOf(ref: NativeRef, turn: string): RequestId {
+  return `req_${digestOf(ref, turn)}`;
+}
+
+function digestOf({ nativeId }: NativeRef, turn: string): string {
+  return sha256([turn, nativeId].join(" ")).slice(0, 21);
 }
 
 /** `notice` says that mail waits; it ends the results of our own tools (RUN-5). */

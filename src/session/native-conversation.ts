@@ -5,10 +5,10 @@
  * - N1 Events are taken one by one, by whoever drives the run; what nobody has taken yet stays.
  * - N2 A session that is gone, or has not ended its turn in time, is replaced before another turn begins.
  */
-import type { RunId } from "../protocol/ids.ts";
+import type { MailId, RunId } from "../protocol/ids.ts";
 import type { NativeEvent, NativeRequest, NativeThread } from "../protocol/native-events.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
-import type { NativeSession } from "../providers/port.ts";
+import type { NativeSelection, NativeSession } from "../providers/port.ts";
 import { asProviderFailure } from "./native-failure.ts";
 import type { NativeThreadHandle, NextInput } from "./ports.ts";
 import { Response } from "./response.ts";
@@ -56,6 +56,9 @@ export class EventSource {
   }
 }
 
+/** What a turn says and does; it waits for the results of the calls before it. */
+export type HeldEvent = Extract<NativeEvent, { type: "delta" | "item" }>;
+
 /** A turn that was asked for and is not over. */
 export class OpenTurn {
   readonly key: string;
@@ -75,10 +78,14 @@ export class OpenTurn {
   wholeText = false;
   /** Requests that wait for `respond`, by call id. */
   readonly asked = new Map<string, NativeRequest>();
+  /** Calls and questions that it has asked for. */
+  readonly known = new Set<string>();
   /** Calls that were begun. */
   readonly started = new Set<string>();
+  /** An event has told what it uses. */
+  reported = false;
   /** Events that came while a call was open: what a step asked for is stored with its results first. */
-  readonly held: NativeEvent[] = [];
+  readonly held: HeldEvent[] = [];
   /** It is cut off for a limit of its run: nothing of it is stored any more. */
   cut = false;
   /** Newest mail that was there when mail was last looked for. */
@@ -101,34 +108,42 @@ export class OpenTurn {
 export class NativeConversation {
   readonly loop = "theirs";
   session: NativeSession;
+  /** What the session was opened for. */
+  opened: NativeSelection;
   source: EventSource;
   thread: NativeThreadHandle | null = null;
   /** Made, and no run was accepted in it. */
   unused: NativeThread | null = null;
   turn: OpenTurn | null = null;
-  #closed = false;
+  #closing: Promise<void> | null = null;
   turns = 0;
+  /** Results that waits have handed out and that it has not taken: they come again, as mail (WAI-3). */
+  readonly unheard = new Set<MailId>();
+  /** It may have read already what it is told next. */
+  doubtful = false;
   /** Transcript items that the provider's conversation has taken in or given; what comes after them is told first. */
   told = 0;
 
-  constructor(session: NativeSession) {
+  constructor(session: NativeSession, opened: NativeSelection) {
     this.session = session;
+    this.opened = opened;
     this.source = new EventSource(session);
   }
 
   /** The session cannot be used for another turn: its provider is gone, or has not ended the last one. */
   get spent(): boolean {
-    return this.#closed || this.source.over || this.turn !== null;
+    return this.#closing !== null || this.source.over || this.turn !== null;
   }
 
-  replace(session: NativeSession): void {
-    if (!this.#closed) this.close().catch(IGNORE);
+  /** The one before is closed. */
+  replace(session: NativeSession, opened: NativeSelection): void {
     this.session = session;
+    this.opened = opened;
     this.source = new EventSource(session);
     this.thread = null;
     this.unused = null;
     this.turn = null;
-    this.#closed = false;
+    this.#closing = null;
   }
 
   /**
@@ -137,7 +152,7 @@ export class NativeConversation {
    */
   stop(): Promise<void> | null {
     const { turn } = this;
-    if (turn === null || this.#closed) return null;
+    if (turn === null || this.#closing !== null) return null;
     this.session.interruptTurn(turn.thread.thread.ref, turn.key).catch(IGNORE);
     return this.#untilOver(turn, this.source);
   }
@@ -145,7 +160,7 @@ export class NativeConversation {
   async #untilOver(turn: OpenTurn, source: EventSource): Promise<void> {
     try {
       for (;;) {
-        const event = await Promise.race([source.next(), turn.accepted ? NEVER : turn.refused]);
+        const event = await (turn.accepted ? source.next() : Promise.race([source.next(), turn.refused]));
         source.take();
         if (event === null) break;
         if (event.key !== turn.key) continue;
@@ -158,11 +173,9 @@ export class NativeConversation {
     if (this.turn === turn) this.turn = null;
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.session.close();
+  /** Resolves when its session is closed, whoever has asked for it first. */
+  close(): Promise<void> {
+    this.#closing ??= this.session.close();
+    return this.#closing;
   }
 }
-
-const NEVER = new Promise<never>(IGNORE);

@@ -12,6 +12,7 @@ import { RejectedError, TransientError } from "../protocol/errors.ts";
 import { type ItemBody, openCalls } from "../protocol/transcript.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
 import { namedTurn } from "../providers/native-names.ts";
+import { unlessAborted } from "./ears.ts";
 import { asProviderFailure, isProviderFailure } from "./native-failure.ts";
 import { type NativeConversation, OpenTurn } from "./native-conversation.ts";
 import { asMessages, type TurnWords, turnWords } from "./native-input.ts";
@@ -45,9 +46,10 @@ export async function driveNativeRun(
 
 /** A session that came when nobody wants it any more is closed: whoever has aborted has closed the one before. */
 async function replace(native: NativeConversation, ports: RunPorts, signal: AbortSignal): Promise<void> {
-  const opened = await ports.native.reopen();
-  if (!signal.aborted) return native.replace(opened);
-  await opened.close().catch(() => undefined);
+  // Two sessions on one conversation would write over each other.
+  const { session, selection } = await ports.native.reopen(native.close());
+  if (!signal.aborted) return native.replace(session, selection);
+  await session.close().catch(() => undefined);
   signal.throwIfAborted();
 }
 
@@ -58,18 +60,16 @@ async function runTurn(
   ports: RunPorts,
   signal: AbortSignal,
 ): Promise<Next> {
-  let doubtful = false;
   for (let attempt = 1; ; attempt += 1) {
     let turn: OpenTurn | null = null;
     try {
-      if (native.spent) await replace(native, ports, signal);
+      if (native.spent || ports.native.restarts(native.opened)) await replace(native, ports, signal);
       const seen = ports.native.newestMail();
-      const input = await nextInput(native, session, ports, doubtful);
+      const input = await nextInput(native, session, ports);
       signal.throwIfAborted();
       const words = turnWords(input.bodies.told, native.session.negotiated.context.channels);
-      const thread = await ports.native.nativeThread(session);
+      const thread = await unlessAborted(ports.native.nativeThread(session), signal);
       native.thread = thread;
-      signal.throwIfAborted();
       const admitted = await ports.admit(asMessages(words));
       if (admitted.kind === "ended") return "over";
       signal.throwIfAborted();
@@ -102,7 +102,7 @@ async function runTurn(
       }
       await ports.pause(decision.delayMs, signal);
       // One that was refused is no turn; one whose provider is gone may have been taken all the same (REC-5).
-      doubtful ||= asked && native.source.over;
+      native.doubtful ||= asked && native.source.over;
     }
   }
 }
@@ -142,14 +142,11 @@ interface TurnInput {
  * What is due, with what stands in the transcript already and the provider has not seen: the marker of an interrupt, a note
  * that asks for another answer. That is told again and stored once.
  */
-async function nextInput(
-  native: NativeConversation,
-  session: Session,
-  ports: RunPorts,
-  doubtful: boolean,
-): Promise<TurnInput> {
+async function nextInput(native: NativeConversation, session: Session, ports: RunPorts): Promise<TurnInput> {
   const input = await ports.nextInput();
-  const next = doubtful ? { ...input, bodies: [REPEATED, ...input.bodies] } : input;
+  const handed = input.handed.filter((id) => !native.unheard.has(id));
+  const bodies = native.doubtful ? [REPEATED, ...input.bodies] : input.bodies;
+  const next = { ...input, handed, bodies };
   const untold = session.items.slice(native.told).filter((item) => item.kind !== "assistant");
   return { next, bodies: { told: [...untold, ...next.bodies] } };
 }
@@ -207,8 +204,8 @@ async function endTurn(
   ports: RunPorts,
 ): Promise<Next> {
   await ports.native.turnEnded(turn.thread, over.turn ?? turn.ref);
-  await closeCalls(session, ports, "the provider ended its turn without waiting for this");
   if (turn.cut) {
+    await closeCalls(session, ports, "the provider ended its turn without waiting for this");
     await ports.cutOff();
     native.told = session.items.length;
     return "another";

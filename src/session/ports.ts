@@ -4,9 +4,9 @@
  */
 import type { NativeChildEvent, NativeThread } from "../protocol/native-events.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
-import type { NativeSession } from "../providers/port.ts";
+import type { NativeSelection, NativeSession } from "../providers/port.ts";
 import type { MailRecord } from "../protocol/mail.ts";
-import type { MailId, ProviderThreadId } from "../protocol/ids.ts";
+import type { MailId, ProviderThreadId, RequestId } from "../protocol/ids.ts";
 import type { PromptMessage, StepUsage } from "../protocol/provider-events.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import type { Attributes } from "../platform/telemetry.ts";
@@ -113,10 +113,22 @@ export interface NativeThreadHandle {
 export interface NativePorts {
   /** The conversation of the agent, made or resumed. */
   nativeThread(session: Session): Promise<NativeThreadHandle>;
-  /** Another session in place of one that is gone. */
-  reopen(): Promise<NativeSession>;
+  /** The selection of the run wants another session than one that was opened for this. */
+  restarts(opened: NativeSelection): boolean;
+  /** Another session in place of one that is being closed. */
+  reopen(
+    closing: Promise<void>,
+  ): Promise<{ readonly session: NativeSession; readonly selection: NativeSelection }>;
   /** A step of the provider's loop, and what came of its calls; `over` when a limit of the run is reached with it. */
   record(body: AssistantBody, results: readonly ResultBody[]): Promise<"on" | "over">;
+  /** Calls that came while others of the newest step are open. */
+  join(body: AssistantBody): Promise<void>;
+  /** Counts at once; a budget that is spent with it stops the run (BUD-2). */
+  used(usage: StepUsage): Promise<void>;
+  /** A question or an approval that nobody waits for any more. */
+  withdraw(request: RequestId): Promise<void>;
+  /** Resolves when one of the calls has an output, which is to be collected. @throws the signal's reason. */
+  callEnded(calls: readonly Call[], signal: AbortSignal): Promise<void>;
   /** The turn is over and so are the calls that are still open. */
   closeCalls(text: string): Promise<void>;
   /** A conversation that the provider has opened or ended under the turn: observed, never driven (lineage C8.1). */
