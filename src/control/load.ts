@@ -11,7 +11,7 @@ import type { UnloadFacts } from "../residency/may-unload.ts";
 import { createLifecycle } from "../session/lifecycle.ts";
 import { NativeConversation } from "../session/native-conversation.ts";
 import { type OpenedProvider, Session } from "../session/session.ts";
-import { closeSession } from "./close-session.ts";
+import { closedBefore, closeSession } from "./close-session.ts";
 import { requireOpen } from "./delivery.ts";
 import { openNative } from "./native-journal.ts";
 import type { Shared } from "./shared.ts";
@@ -199,6 +199,7 @@ async function openProvider(tree: Tree, agent: AgentRecord): Promise<OpenedProvi
   const { provider, model, effort } = agent.config;
   try {
     const adapter = tree.shared.adapter(provider)!;
+    await closedBefore(tree, agent.threadId);
     if (adapter.loop === "theirs")
       return new NativeConversation(await openNative(tree, agent, provider), { model, effort });
     const session = await adapter.openSession({ threadId: agent.threadId, path: agent.path, model });

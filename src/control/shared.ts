@@ -38,6 +38,8 @@ export interface Shared {
   readonly secrets: readonly string[];
   readonly prices: Prices;
   readonly betweenTrees: BetweenTrees;
+  /** Sessions of providers that are being closed. */
+  readonly closing: Map<ThreadId, Promise<void>>;
   readonly reservationsOf: ReservationsOf;
   readonly releases: Releases;
   readonly inspect: Inspect | undefined;

@@ -70,6 +70,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     ),
     reservationsOf: of.reservationsOf,
     releases: new Releases(),
+    closing: new Map(),
     inspect: options.inspect,
     toolHost: createToolHost({ tools, control: of.control, redact, logger }),
     adapter: (name) => (Object.hasOwn(providers, name) ? providers[name] : undefined),

@@ -175,7 +175,7 @@ export class NativeConversation {
 
   /** Resolves when its session is closed, whoever has asked for it first. */
   close(): Promise<void> {
-    this.#closing ??= this.session.close();
+    this.#closing ??= Promise.try(() => this.session.close());
     return this.#closing;
   }
 }
