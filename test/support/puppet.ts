@@ -21,11 +21,11 @@ export interface PuppetTurn {
   readonly session: number;
   /** Aborted when the turn is stopped. */
   readonly stopped: AbortSignal;
-  tell(event: Told<NativeEvent>): void;
-  say(text: string): void;
-  ask(request: NativeRequest): Promise<NativeAnswer>;
+  readonly tell: (event: Told<NativeEvent>) => void;
+  readonly say: (text: string) => void;
+  readonly ask: (request: NativeRequest) => Promise<NativeAnswer>;
   /** A call of a tool of ours. */
-  call(id: string, name: string, input: object): Promise<NativeAnswer>;
+  readonly call: (id: string, name: string, input: object) => Promise<NativeAnswer>;
 }
 
 /** What the turn ends with; completed and without figures unless it says otherwise. */
