@@ -35,6 +35,7 @@ import { acceptTurn } from "./native-thread.ts";
 import { acceptRequest, appendItems, currentRun, partialItems, suspendRun } from "./runs.ts";
 import { recordStep } from "./steps.ts";
 import { charge } from "./charge.ts";
+import type { RunClock } from "./run-clock.ts";
 import { inSpan } from "./run-span.ts";
 import { mustQuarantine, quarantine } from "./quarantine.ts";
 import { settleRun } from "./settle.ts";
@@ -52,6 +53,7 @@ export class RunJournal implements RunPorts {
   readonly #tree: Tree;
   readonly #session: Session;
   readonly #signal: AbortSignal;
+  readonly #clock: RunClock;
   readonly #span: Span;
   #start: RunStart | null = null;
   /** The limit that the next request wraps up for. */
@@ -60,13 +62,14 @@ export class RunJournal implements RunPorts {
   constructor(
     tree: Tree,
     session: Session,
-    signals: { readonly abort: AbortSignal; readonly timeUp: AbortSignal },
+    { abort, clock }: { readonly abort: AbortSignal; readonly clock: RunClock },
     span: Span,
   ) {
     this.#tree = tree;
     this.#session = session;
-    this.#signal = signals.abort;
-    this.timeUp = signals.timeUp;
+    this.#signal = abort;
+    this.#clock = clock;
+    this.timeUp = clock.over;
     this.#span = span;
     this.toolHost = tree.shared.toolHost;
     this.tools = tree.shared.toolHost.specs(session.agent);
@@ -79,7 +82,7 @@ export class RunJournal implements RunPorts {
   }
 
   async start(): Promise<boolean> {
-    const begun = await beginStart(this.#tree, this.#session, this.#signal);
+    const begun = await beginStart(this.#tree, this.#session, this.#signal, this.#clock);
     if (begun === "refused") return false;
     this.#start = begun;
     return true;
