@@ -119,6 +119,11 @@ export class Visits {
     for (let last; (last = this.#last.get(tree)) !== undefined;) await last;
   }
 
+  /** As `over`, of all trees. */
+  async allOver(): Promise<void> {
+    while (this.#last.size > 0) await Promise.all(this.#last.values());
+  }
+
   /** For as long as `act` lasts. */
   during<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T> {
     const visit = (this.#last.get(tree) ?? Promise.resolve()).then(() => this.#visit(tree, act));

@@ -8,10 +8,12 @@
  *   owner, alive, would have renewed it by the right clock long ago: it counts as run out, and a tree cannot be held for ever
  *   by somebody who is dead. Nearer ones are waited for, so that clocks of hosts may differ by some.
  * - L4 A tree is not given back while trigger-turn mail or a command waits, unless its owner abandons it.
+ * - L5 A lease that cannot be read is nobody's, and nobody's to claim: it costs its own tree and no other.
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { BackendTx, LeaseRow } from "./backend.ts";
+import { isUnreadable } from "./corrupt-row.ts";
 import type { ClaimRequest, Lease, LeaseState, ProcessIdentity } from "./port.ts";
 
 /** With the default of 10 s that is 10 minutes. */
@@ -48,8 +50,8 @@ export function claim(tx: BackendTx, request: ClaimRequest): Lease {
 export function heartbeat(tx: BackendTx, leases: readonly Lease[], leaseMs: number): readonly Lease[] {
   const expiresAt = tx.now() + leaseMs;
   return leases.flatMap((lease) => {
-    const row = tx.leaseRow(lease.treeId);
-    if (row === undefined || !isCurrent(row, lease)) return [];
+    const row = leaseOf(tx, lease.treeId);
+    if (row === undefined || row === null || !isCurrent(row, lease)) return [];
     tx.putLease({ ...row, expiresAt, leaseMs });
     return [{ ...lease, expiresAt }];
   });
@@ -86,10 +88,15 @@ export function claimable(
   const trees: TreeId[] = [];
   for (const tree of tx.busyTrees()) {
     if (trees.length >= limit) break;
-    const row = tx.leaseRow(tree);
-    if (row === undefined || !isHeld(row, now, dead)) trees.push(tree);
+    const row = leaseOf(tx, tree);
+    if (row === undefined || (row !== null && !isHeld(row, now, dead))) trees.push(tree);
   }
   return trees;
+}
+
+/** Null for one that is there and cannot be read. */
+function leaseOf(tx: BackendTx, tree: TreeId): LeaseRow | undefined | null {
+  return isUnreadable(() => tx.leaseRow(tree)) ? null : tx.leaseRow(tree);
 }
 
 function isCurrent(row: LeaseRow, lease: Lease): boolean {
