@@ -36,7 +36,8 @@ export function guardedLogger(logger: Logger, redact: Redact): Logger {
     (object: object, message?: string): void => {
       try {
         const clean = Object.entries(object).map(([key, value]) => [key, cleaned(value, redact)]);
-        logger[level](Object.fromEntries(clean) as object, message);
+        const said = message === undefined ? undefined : redact(message);
+        logger[level](Object.fromEntries(clean) as object, said);
       } catch {
         // An observer's fault is its own.
       }
