@@ -35,13 +35,14 @@ export function pageFor(
     return by === own ? (text) => text : redact;
   };
   // From the newest: what does not fit is the next page's.
-  const shown: Json[] = [];
+  const shown: JsonObject[] = [];
   let bytes = 0;
   let left: string | null = page.before;
   for (const entry of page.entries.toReversed()) {
     const line = showEntry(entry, wordsOf);
     bytes += byteLength(JSON.stringify(line));
-    if (bytes > PAGE_BYTES && shown.length > 0) break;
+    // A place is that of an item: where a fork was made alone says nothing of how far the page goes.
+    if (bytes > PAGE_BYTES && shown.some((one) => "item" in one)) break;
     shown.unshift(line);
     left = entry === page.entries[0] ? page.before : placeBefore(entry, left);
   }
