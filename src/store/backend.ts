@@ -27,7 +27,7 @@ export interface BackendTx extends StoreTx {
   leaseRow(tree: TreeId): LeaseRow | undefined;
   putLease(row: LeaseRow): void;
   counters(id: ThreadId): Counters;
-  /** The stored row with this id, or with this author's key. */
+  /** The stored row with this id, or with this author's key; one that cannot be read as the dead letter that it will be. */
   knownMail(draft: MailDraft): MailRecord | undefined;
   /** Stores mail and its `seq`; an arrival is shown to the tree's owner. Undefined when id or key is known. */
   insertMail(draft: MailDraft, arrival: boolean): MailRecord | undefined;

@@ -168,12 +168,11 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     read(plan) {
       try {
         connection.beginSnapshot();
-        const value = plan(tx);
-        connection.endSnapshot();
-        return value;
+        return plan(tx);
       } catch (error) {
-        connection.rollback();
         throw storeError(error, path);
+      } finally {
+        connection.endSnapshot();
       }
     },
     foreignVersion() {
