@@ -10,6 +10,7 @@ import type { StartProcess } from "../platform/process-group.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
+import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
 import type { Lease, ProcessIdentity, Store } from "../store/port.ts";
 import type { ThreadOptions } from "./create.ts";
@@ -21,6 +22,8 @@ export interface ThreadPorts {
   readonly logger: Logger;
   readonly redact: Redact;
   readonly lineage: LineageLimits;
+  /** Writes summaries of handoffs; null where none are wanted. */
+  readonly summariser: Summariser | null;
   readonly providers: Readonly<Record<string, ProviderAdapter>>;
   /** Whether another process of this host is proved dead: its lease counts for nothing then. */
   readonly provenDead: (owner: ProcessIdentity) => boolean;
