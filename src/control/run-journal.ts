@@ -72,7 +72,7 @@ export class RunJournal implements RunPorts {
     this.timeUp = clock.over;
     this.#span = span;
     this.toolHost = tree.shared.toolHost;
-    this.tools = tree.shared.toolHost.specs(session.agent);
+    this.tools = tree.shared.toolHost.specs(session.agent, tree);
     this.conversationKey = tree.treeId;
     this.native = new NativeJournal(tree, session, () => this.#start);
   }

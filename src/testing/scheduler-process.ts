@@ -109,7 +109,7 @@ export function createProcess(name: string, ground: ProcessGround): SimulatedPro
     }),
     wrapNative: (adapter) => holdNative(adapter, hold),
     wrapTools: (host) => ({
-      specs: (agent) => host.specs(agent),
+      specs: (agent, tree) => host.specs(agent, tree),
       execute: (call, context) =>
         wrap(`${context.agent.path} ${call.name}`, () => host.execute(call, context))(),
     }),
