@@ -156,10 +156,7 @@ export class TreeHandle implements AsyncDisposable {
   /** Questions and approvals that wait for an answer (WAI-2). */
   requests(): Promise<readonly RuntimeRequestRecord[]> {
     return this.control.read((view) =>
-      view
-        .openRuns(this.id)
-        .filter((run) => run.status === "waiting")
-        .flatMap((run) => view.openRequestsOf(run.threadId)),
+      view.openRuns(this.id).flatMap((run) => view.openRequestsOf(run.threadId)),
     );
   }
 
