@@ -66,7 +66,13 @@ export type { ForkPoint, ForkPointName } from "./lineage/fork-points.ts";
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
 
 export type { ToolHints } from "./tools/built-in.ts";
-export type { HostTool, HostToolOptions, HostToolResult, HostTools } from "./tools/host-tools.ts";
+export type {
+  HostCallOptions,
+  HostTool,
+  HostToolOptions,
+  HostToolResult,
+  HostTools,
+} from "./tools/host-tools.ts";
 export { toAiSdkTools, type AiSdkTool } from "./tools/bindings/ai-sdk.ts";
 export { answerOpenAICall, toOpenAITools } from "./tools/bindings/openai.ts";
 export { answerAnthropicToolUse, toAnthropicTools } from "./tools/bindings/anthropic.ts";

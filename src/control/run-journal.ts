@@ -29,6 +29,7 @@ import { admitToProvider } from "./admit-request.ts";
 import { type ComposedInput, composeInput, leaveOut, overLimit } from "./compose.ts";
 import { answerRun } from "./answer.ts";
 import { allWaiting, collectCalls } from "./collect.ts";
+import { cutRunShort } from "./cut-short.ts";
 import { lendSlot } from "./dispatch.ts";
 import { NativeJournal } from "./native-journal.ts";
 import { acceptTurn } from "./native-thread.ts";
@@ -159,17 +160,18 @@ export class RunJournal implements RunPorts {
     body: AssistantBody,
     usage: StepUsage | null,
     text: string,
+    cut: "length" | "content_filter" | null = null,
   ): Promise<"settled" | "continues"> {
     const { id } = this.#run;
-    const answer = await this.#tree.transact(
+    const about = { text, wrapUp: this.#wrapUp };
+    const { outcome } = await this.#tree.transact(
       (tx) =>
-        answerRun(tx, id, body, this.#usage(usage), {
-          text,
-          wrapUp: this.#wrapUp,
-        }),
+        cut === null
+          ? answerRun(tx, id, body, this.#usage(usage), about)
+          : cutRunShort(tx, id, body, this.#usage(usage), { ...about, cut }),
       (value) => this.#session.absorb(value),
     );
-    return answer.outcome;
+    return outcome;
   }
 
   async toolReturned(body: ResultBody): Promise<void> {

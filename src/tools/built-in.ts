@@ -18,7 +18,7 @@ export interface BuiltInCall {
   readonly control: AgentControl;
   readonly caller: AgentCaller;
   readonly signal: AbortSignal;
-  /** The longest that a wait may hold the call; null inside our own loop (WAI-7). */
+  /** The longest that a wait may hold the call (WAI-7); null inside our own loop, and for a host without such a limit. */
   readonly longestWaitMs: number | null;
 }
 

@@ -337,8 +337,7 @@ describe.each(STORES)("approval between trees on %s", (store) => {
   test("XTR-4 sending waits for an approval that outlives a crash, and is done once it is given", async () => {
     await using t = await two(store, (other) => [send(other, "hello"), say("sent")], { runtime: ASK });
     await t.h.tree.root.send("go");
-    await waitUntil("it asks", async () => (await t.h.tree.requests()).length === 1);
-    expect(await t.h.tree.root.status()).toEqual({ kind: "awaiting_approval" });
+    await waitUntil("it asks", async () => (await t.h.tree.root.status()).kind === "awaiting_approval");
     expect((await t.other.root.mail()).rows).toEqual([]);
     await t.h.crash();
     const [request] = await t.h.tree.requests();

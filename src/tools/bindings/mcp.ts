@@ -2,7 +2,14 @@
 import { z } from "zod";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { check } from "../../platform/check.ts";
-import { asText, callByName, callOptionsSchema, type HostTool, toolsSchema } from "../host-tools.ts";
+import {
+  asText,
+  callByName,
+  callOptionsSchema,
+  type HostCallOptions,
+  type HostTool,
+  toolsSchema,
+} from "../host-tools.ts";
 
 export interface McpTool {
   readonly name: string;
@@ -57,7 +64,7 @@ const answerArguments = z.strictObject({
 export async function answerMcpCall(
   tools: readonly HostTool[],
   call: { readonly name: string; readonly arguments?: unknown },
-  options: { readonly signal?: AbortSignal } = {},
+  options: HostCallOptions = {},
 ): Promise<McpCallResult> {
   check("answerMcpCall", answerArguments, { tools, call, options });
   const { output, isError } = await callByName(tools, call.name, call.arguments ?? {}, options);
