@@ -8,8 +8,9 @@ import type { ItemBody } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { AssistantBody } from "../session/ports.ts";
 import type { Answered } from "./answer.ts";
-import { appendItems, currentRun, itemsOfRun, recordStep } from "./runs.ts";
+import { appendItems, currentRun, itemsOfRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
+import { recordStep } from "./steps.ts";
 import type { Transaction } from "./transaction.ts";
 
 type Cut = "length" | "content_filter";

@@ -120,8 +120,8 @@ export interface AskedRequest extends RuntimeRequestRecord {
 
 /** What waits for an answer, of all agents or of one (WAI-2). */
 export function openRequests(view: StoreView, tree: TreeId, of?: ThreadId): readonly AskedRequest[] {
-  const waiting = view.openRuns(tree).filter((run) => run.status === "waiting");
-  return waiting
+  return view
+    .openRuns(tree)
     .filter(({ threadId }) => of === undefined || threadId === of)
     .flatMap(({ threadId }) => {
       const { path } = view.agent(threadId)!;
