@@ -3,6 +3,7 @@
  * options of `createRuntime` and `openTree` stand in `options.ts`.
  */
 import { z } from "zod";
+import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { AgentPath } from "../protocol/agent-path.ts";
 import { COMMAND_ARGUMENTS, THREAD_FIELDS } from "../protocol/command.ts";
 import { idOf } from "../protocol/ids.ts";
@@ -153,6 +154,8 @@ export const RUNTIME = {
       forward: flag,
       claim: flag,
       provenDead: functionOf<NonNullable<CommandOptions["provenDead"]>>("is no function").optional(),
+      secrets: z.array(z.string()).optional(),
+      lineage: lineageLimitsSchema.partial().optional(),
     }),
   }),
 };

@@ -48,13 +48,19 @@ export function pageFor(
   }
   return {
     thread_id: thread.threadId,
-    title: thread.thread?.title ?? null,
+    title: redactedTitle(thread, redact),
     state: thread.state,
     status: statusOf(view, thread).kind,
     runs: thread.runs,
     entries: shown,
     before: left,
   };
+}
+
+/** Who has given it is not known: a user, or an agent of any provider. */
+export function redactedTitle({ thread }: AgentRecord, redact: Redact): string | null {
+  const title = thread?.title ?? null;
+  return title === null ? null : redact(title);
 }
 
 /** Where a page begins that ends right before this entry. */
