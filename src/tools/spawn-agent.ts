@@ -70,8 +70,9 @@ export function spawnAgent(profile: Profile): BuiltIn {
     name: "spawn_agent",
     title: "Start an agent",
     description: profile.richOutputs ? full : reference,
-    input: profile.richOutputs ? fullInput : (referenceInput as unknown as typeof fullInput),
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    input: fullInput,
+    taken: profile.richOutputs ? fullInput : referenceInput,
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     before: refuseForkContext,
     async run(input, { control, caller }) {
       const spawned = await control.spawn(
