@@ -46,6 +46,12 @@ const referenceInput = z.strictObject({
 
 const fullInput = referenceInput.extend({
   ...resultFields,
+  provider: z
+    .string()
+    .optional()
+    .describe(
+      "Another provider than yours, by its name; without `model` it runs on that provider's default model. Leave it out unless you were asked for one.",
+    ),
   isolation: z
     .literal("worktree")
     .optional()
@@ -82,6 +88,7 @@ export function spawnAgent(profile: Profile): BuiltIn {
           message: input.message,
           forkTurns: input.fork_turns,
           asked: {
+            provider: input.provider ?? null,
             model: input.model ?? null,
             effort: input.reasoning_effort ?? null,
             role: input.agent_type ?? null,
