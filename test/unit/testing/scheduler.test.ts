@@ -270,8 +270,8 @@ describe("wrapping", () => {
   });
 
   test("a provider is wrapped whole, its instance included", () => {
-    const { wrapProvider } = seededScheduler(2).process("p");
-    const wrapped = wrapProvider({ ...scripted({}), instanceId: "one" });
+    const process = seededScheduler(2).process("p");
+    const wrapped = process.wrapProvider({ ...scripted({}), instanceId: "one" });
     expect(wrapped).toMatchObject({ driver: "scripted", instanceId: "one" });
   });
 
