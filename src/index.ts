@@ -145,6 +145,7 @@ export type { AgentConfig, AgentRecord, AgentStatus, Effect, TreeRecord } from "
 export type { EventType, ProgressEvent, RuntimeEvent } from "./protocol/events.ts";
 export type { Json, JsonObject } from "./protocol/json.ts";
 export type { MailReceipt, MailRecord } from "./protocol/mail.ts";
+export type { Decision } from "./protocol/decision.ts";
 export type { RuntimeRequestRecord, WaitRecord } from "./protocol/wait.ts";
 export type { ProfileName } from "./protocol/profile.ts";
 export type { RunRecord } from "./protocol/run.ts";

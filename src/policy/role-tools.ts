@@ -7,9 +7,9 @@
  * - T2 A list with well-known tools of Claude and none of ours says what the role may do, not which of our tools it has: it
  *   becomes those effects and the tools within them. With one of ours it is both. A name that nobody knows changes nothing.
  */
-import { type Effect, EFFECTS } from "../protocol/agent.ts";
+import { type Effect, EFFECTS, effectsOf } from "../protocol/agent.ts";
 import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
-import { type ToolDeclaration, effectsOf, narrow, toolsWithin } from "./effects.ts";
+import { type ToolDeclaration, narrow, toolsWithin } from "./effects.ts";
 
 export interface ToolKeys {
   readonly tools?: string | readonly string[] | Readonly<Record<string, boolean>> | null | undefined;

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { AgentPath } from "../protocol/agent-path.ts";
 import { COMMAND_ARGUMENTS, THREAD_FIELDS } from "../protocol/command.ts";
+import type { Decision } from "../protocol/decision.ts";
 import { idOf } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { HostUsage } from "../control/host.ts";
@@ -97,6 +98,11 @@ export const AGENT = {
   }),
 };
 
+const decision = optionsOf<Decision>({
+  verdict: z.enum(["approved", "denied"]),
+  note: z.string().nullable(),
+});
+
 export const TREE = {
   agent: text,
   work: idOf("wrk"),
@@ -125,7 +131,7 @@ export const TREE = {
   log: z.strictObject({ after: count, limit: rows }),
   idle: signalSchema.optional(),
   requests: idOf("thread").optional(),
-  answer: z.strictObject({ request: idOf("req"), answer: text, options: keyed }),
+  answer: z.strictObject({ request: idOf("req"), answer: z.union([text, decision]), options: keyed }),
 };
 
 export const WORK = {

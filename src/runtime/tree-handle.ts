@@ -1,6 +1,7 @@
 /** A tree and its agents as a program holds them. */
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
+import { type Decision, decisionText } from "../protocol/decision.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
 import type { MailId, RequestId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
@@ -161,13 +162,13 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /**
-   * Answers a question or an approval of an agent. To an approval of a tool call, `yes`, `y`, `ok`, `approve`, `approved`,
-   * `allow` and `allowed` mean yes, however they are capitalized; all else means no.
+   * Answers a question with a text, an approval with a decision. Of an approval that is answered with a text, `yes`, `y`, `ok`,
+   * `approve`, `approved`, `allow` and `allowed` mean yes, however they are capitalized; all else means no.
    * @throws RejectedError `REQUEST_NOT_RESUMABLE`.
    */
-  async answer(request: RequestId, answer: string, options: Keyed = {}): Promise<void> {
+  async answer(request: RequestId, answer: string | Decision, options: Keyed = {}): Promise<void> {
     check("TreeHandle.answer", TREE.answer, { request, answer, options });
-    return this.control.answer(request, answer, options);
+    return this.control.answer(request, typeof answer === "string" ? answer : decisionText(answer), options);
   }
 
   /** Every agent as it is stored, closed ones too. */

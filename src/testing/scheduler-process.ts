@@ -96,12 +96,7 @@ export function createProcess(name: string, ground: ProcessGround): SimulatedPro
     hold,
     wrap,
     wrapProvider: (adapter) => ({
-      driver: adapter.driver,
-      loop: adapter.loop,
-      capabilities: adapter.capabilities,
-      threads: adapter.threads,
-      defaultModel: adapter.defaultModel,
-      models: () => adapter.models(),
+      ...adapter,
       openSession: async (input) => {
         await hold(`${input.path} opens`);
         return heldSession(await adapter.openSession(input), hold);

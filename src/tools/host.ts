@@ -6,7 +6,7 @@
  *   "interrupted" comes from another tree or store that a tool has used, and nobody has stopped this run.
  * - H2 What an agent may call is decided again at the call; a model may name a tool that it does not have (POL-1).
  */
-import type { AgentRecord } from "../protocol/agent.ts";
+import { type AgentRecord, effectsOf } from "../protocol/agent.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { Profile } from "../protocol/profile.ts";
@@ -26,7 +26,7 @@ import { parseObject } from "./arguments.ts";
 import type { BuiltIn } from "./built-in.ts";
 import { agentBuiltIns, type BuiltIns, builtInsFor } from "./built-ins.ts";
 import type { OwnTool } from "./define-tool.ts";
-import { callOwnTool, deniedEffects, effectsOf, requireEffects } from "./own-tool.ts";
+import { callOwnTool, deniedEffects, requireEffects } from "./own-tool.ts";
 import { errorOutput, unknownTool } from "./refusal.ts";
 
 /** Room for the fields beside the message, and for its escapes. */

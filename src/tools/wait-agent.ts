@@ -60,17 +60,14 @@ const host = `Rests until messages for you have come, or the time is over, and r
 Nothing is put into your context by itself: this tool is how you read your mailbox. Use it when a note says that there are unread messages, or when you need a result to go on. Running out of time is no fault and stops nobody; call it again with the \`cursor\` you were given, which also tells that you have read what came with it.`;
 
 export function waitAgent(profile: Profile, limits: Limits, hostDriven: boolean): BuiltIn {
-  const input = !profile.richWait
-    ? hostDriven
-      ? referenceInput(limits).extend({ cursor })
-      : referenceInput(limits)
-    : fullInput(limits);
+  const ofReference = hostDriven ? referenceInput(limits).extend({ cursor }) : referenceInput(limits);
   return builtIn({
     name: "wait_agent",
     title: "Wait for agents",
     description: hostDriven ? host : profile.richWait ? full : reference,
-    input: input as ReturnType<typeof fullInput>,
-    hints: { readOnly: true, destructive: false, idempotent: true },
+    input: fullInput(limits),
+    taken: profile.richWait ? undefined : ofReference,
+    hints: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     carriesMail: true,
     async run(asked, { control, caller, signal, longestWaitMs }) {
       const wait = {

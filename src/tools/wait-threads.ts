@@ -41,7 +41,7 @@ export function waitThreads(): BuiltIn {
     title: "Wait for threads",
     description,
     input,
-    hints: { readOnly: true, destructive: false, idempotent: true },
+    hints: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     async run(asked, call) {
       const { verbs, from } = threadCall(call);
       const { caller, control, signal, longestWaitMs } = call;

@@ -349,6 +349,24 @@ describe.each(STORES)("approval between trees on %s", (store) => {
     expect((await other.root.mail()).rows).toHaveLength(1);
   });
 
+  test("XTR-4 a decision is an answer, and its note reaches whoever asked", async () => {
+    await using t = await two(store, (other) => [send(other, "one"), send(other, "two"), say("done")], {
+      runtime: ASK,
+    });
+    const work = await t.h.tree.root.send("go");
+    for (const verdict of ["approved", "denied"] as const) {
+      await waitUntil("it asks", async () => (await t.h.tree.requests()).length === 1);
+      const [request] = await t.h.tree.requests();
+      await t.h.tree.answer(request!.id, { verdict, note: "not before noon" });
+    }
+    await work.outcome();
+    expect(await output(t.h, "send_message_to_thread")).toMatchObject({ accepted: true });
+    expect(await output(t.h, "send_message_to_thread", 1)).toMatchObject({
+      code: "AUTHORITY_ESCALATION_DENIED",
+      error: expect.stringContaining("denied: not before noon"),
+    });
+  });
+
   test("XTR-4 what is not approved is not done, and the model is told", async () => {
     await using t = await two(
       store,

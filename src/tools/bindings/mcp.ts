@@ -21,8 +21,8 @@ export interface McpTool {
     readonly readOnlyHint: boolean;
     readonly destructiveHint: boolean;
     readonly idempotentHint: boolean;
-    /** False: the tools reach the caller's tree and nothing else. */
-    readonly openWorldHint: false;
+    /** True where a tool reaches other trees: what is read there, or done there, is not the caller's own. */
+    readonly openWorldHint: boolean;
   };
 }
 
@@ -45,7 +45,7 @@ export function toMcpTools(tools: readonly HostTool[]): readonly McpTool[] {
       readOnlyHint: hints.readOnly,
       destructiveHint: hints.destructive,
       idempotentHint: hints.idempotent,
-      openWorldHint: false,
+      openWorldHint: hints.openWorld,
     },
   }));
 }
