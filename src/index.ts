@@ -17,14 +17,14 @@ export type {
   SpawnRequest,
 } from "./runtime/agent.ts";
 export type { TreeCounts, TreeSummary } from "./runtime/trees.ts";
-export type { Owner } from "./runtime/tree-reader.ts";
+export type { Owner } from "./control/live-owner.ts";
+export type { SelectionInput } from "./threads/verbs.ts";
 export type { Work } from "./runtime/work.ts";
 export type {
   ContinueOptions,
   ForkOptions,
   MergeOptions,
   PlannedFork,
-  SelectionInput,
   ThreadReference,
   Threads,
 } from "./runtime/threads.ts";
@@ -32,7 +32,14 @@ export type { ThreadFilter, ThreadReads, TranscriptOptions } from "./runtime/thr
 export type { Connection, ConnectOptions } from "./runtime/connection.ts";
 export type { EventOptions, EventStream, StreamEvent } from "./runtime/event-stream.ts";
 export { commandTree, type CommandOptions, type CommandReceipt } from "./runtime/command-tree.ts";
-export type { AgentSummary, Counts, ListRequest, OwedWork, TreeSnapshot } from "./control/listing.ts";
+export type {
+  AskedRequest,
+  AgentSummary,
+  Counts,
+  ListRequest,
+  OwedWork,
+  TreeSnapshot,
+} from "./control/listing.ts";
 export type { InterruptInput, Touched } from "./control/interrupt.ts";
 export type { Explanation } from "./control/why.ts";
 export type { HostUsage } from "./control/host.ts";
@@ -188,4 +195,4 @@ export type {
   StartedProcess,
   StartProcess,
 } from "./platform/process-group.ts";
-export type { Identity } from "./platform/process-identity.ts";
+export type { ProcessIdentity, ProvenDead } from "./protocol/process-identity.ts";

@@ -17,7 +17,6 @@ export interface Logger {
   info(object: object, message?: string): void;
   warn(object: object, message?: string): void;
   error(object: object, message?: string): void;
-  child(bindings: Record<string, unknown>): Logger;
 }
 
 export const silentLogger: Logger = pino({ enabled: false });
@@ -47,7 +46,6 @@ export function guardedLogger(logger: Logger, redact: Redact): Logger {
     info: write("info"),
     warn: write("warn"),
     error: write("error"),
-    child: (bindings) => guardedLogger(logger.child(bindings), redact),
   };
 }
 

@@ -123,6 +123,7 @@ export const TREE = {
   }),
   log: z.strictObject({ after: count, limit: rows }),
   idle: signalSchema.optional(),
+  requests: idOf("thread").optional(),
   answer: z.strictObject({ request: idOf("req"), answer: text, options: keyed }),
 };
 

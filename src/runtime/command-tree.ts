@@ -12,6 +12,8 @@ import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { DEFAULT_LINEAGE_LIMITS } from "../protocol/lineage-limits.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
+import { liveOwner } from "../control/live-owner.ts";
 import { applyCommand, refuseCommand } from "../control/inbox.ts";
 import { recoverUnowned } from "../control/recovery.ts";
 import { Transaction } from "../control/transaction.ts";
@@ -21,9 +23,8 @@ import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
 import { createIds, type Ids, systemRandom } from "../platform/ids.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
-import type { ProcessIdentity, Store } from "../store/port.ts";
+import type { Store } from "../store/port.ts";
 import { RUNTIME } from "./arguments.ts";
-import { liveOwner } from "./tree-reader.ts";
 import { withoutOwner } from "./without-owner.ts";
 
 /** What `commandTree` takes beside the command. */
@@ -38,7 +39,7 @@ export interface CommandOptions {
   readonly forward?: boolean;
   /** False: without an owner the command waits for the next one, and the receipt says so. */
   readonly claim?: boolean;
-  readonly provenDead?: (owner: ProcessIdentity) => boolean;
+  readonly provenDead?: ProvenDead;
 }
 
 /** What has become of a command. */
@@ -62,8 +63,7 @@ const ANSWER_MS = 10_000;
 const CLAIM_MS = 5_000;
 
 /**
- * Carries out one command on a tree, whichever process owns it: `interrupt`, `close`, `followup`, `send`, `answer` or
- * `raise_budget`.
+ * Carries out one command on a tree, whichever process owns it: one of `CommandVerb`.
  * @throws the refusal of the command; RejectedError `AGENT_NOT_FOUND` for an unknown tree; `NOT_OWNER` when the owner
  * gives no answer in time: the command stays in its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another
  * command.
@@ -162,7 +162,7 @@ async function applyHere(
   store: Store,
   ids: Ids,
   command: SentCommand,
-  isDead: (owner: ProcessIdentity) => boolean,
+  isDead: ProvenDead,
 ): Promise<CommandReceipt | null> {
   const { treeId } = command;
   const identity = ownIdentity();

@@ -19,9 +19,10 @@ import type { TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import type { Lineage } from "../protocol/thread.ts";
+import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
-import { type Identity, ownIdentity, provenDead } from "../platform/process-identity.ts";
+import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import type { Residency } from "../residency/slots.ts";
 import type { Lease, Page, Store } from "../store/port.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -132,12 +133,12 @@ class OwnRuntime implements Runtime {
     await createTree(this.store, lease, this.#shared, defaults, options, config, lineage);
   }
 
-  get #identity(): Identity {
+  get #identity(): ProcessIdentity {
     return this.#options.identity ?? ownIdentity();
   }
 
   /** This process lives, whatever is said of others. */
-  readonly #isDead = (owner: Identity): boolean =>
+  readonly #isDead: ProvenDead = (owner) =>
     canonicalJson(owner) !== canonicalJson(this.#identity) && (this.#options.provenDead ?? provenDead)(owner);
 
   async openTree(options: TreeOptions = {}): Promise<TreeHandle> {

@@ -105,7 +105,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     workspaceExists: folderExists,
     workspaces: {
       capture: options.workspaceCapture === "git" ? gitCapture() : (options.workspaceCapture ?? null),
-      trees: options.worktrees === undefined ? null : gitWorktrees(options.worktrees),
+      worktrees: options.worktrees === undefined ? null : gitWorktrees(options.worktrees),
     },
   };
 }

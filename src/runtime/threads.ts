@@ -4,7 +4,7 @@
  */
 import type { RunId } from "../protocol/ids.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
-import { type ForkPolicyInput, forkPolicySchema, type ProviderSelection } from "../protocol/thread.ts";
+import { type ForkPolicyInput, forkPolicySchema } from "../protocol/thread.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { check } from "../platform/check.ts";
 import { once, receiptKey } from "../control/idempotency.ts";
@@ -24,7 +24,16 @@ import { undoRollback } from "../threads/rollback-undo.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { reconcileThread } from "../threads/reconcile.ts";
 import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
-import { archive, continueThread, pin, rename, requireOpenThread, select } from "../threads/verbs.ts";
+import {
+  archive,
+  continueThread,
+  pin,
+  rename,
+  requireOpenThread,
+  select,
+  type SelectionInput,
+  selectionOf,
+} from "../threads/verbs.ts";
 import { type ForkChoice, THREADS } from "./thread-arguments.ts";
 import { ThreadReads } from "./thread-reads.ts";
 import { Work } from "./work.ts";
@@ -47,24 +56,6 @@ export interface ThreadReference {
   readonly title: string | null;
   /** For the first message of another thread. */
   readonly text: string;
-}
-
-/** A choice of provider for the next run; what is left out is the provider's own default. */
-export interface SelectionInput {
-  readonly provider: string;
-  readonly model?: string | null;
-  readonly effort?: string | null;
-  /** Begin a new conversation with the whole history as text (C10). */
-  readonly cleanContext?: boolean;
-}
-
-function selectionOf({
-  provider,
-  model = null,
-  effort = null,
-  cleanContext = false,
-}: SelectionInput): ProviderSelection {
-  return { provider, model, effort, cleanContext };
 }
 
 /** Where a fork begins, and how its first run gets its context. */

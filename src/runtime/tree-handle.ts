@@ -2,15 +2,16 @@
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
-import type { MailId, RequestId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { MailId, RequestId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
-import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { agentsUnder } from "../control/family.ts";
 import {
+  type AskedRequest,
   type ListRequest,
   listAgents,
+  openRequests,
   runningCount,
   type Counts,
   type AgentSummary,
@@ -153,14 +154,10 @@ export class TreeHandle implements AsyncDisposable {
     }, signal);
   }
 
-  /** Questions and approvals that wait for an answer (WAI-2). */
-  requests(): Promise<readonly RuntimeRequestRecord[]> {
-    return this.control.read((view) =>
-      view
-        .openRuns(this.id)
-        .filter((run) => run.status === "waiting")
-        .flatMap((run) => view.openRequestsOf(run.threadId)),
-    );
+  /** Questions and approvals that wait for an answer, of all agents or of one (WAI-2). */
+  requests(of?: ThreadId): Promise<readonly AskedRequest[]> {
+    check("TreeHandle.requests", TREE.requests, of);
+    return this.control.read((view) => openRequests(view, this.id, of));
   }
 
   /**

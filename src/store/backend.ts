@@ -8,8 +8,9 @@
  */
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { MailDraft, MailRecord } from "../protocol/mail.ts";
+import type { ProcessIdentity } from "../protocol/process-identity.ts";
 import type { Counters } from "./mailbox-counters.ts";
-import type { ProcessIdentity, StoreTx, StoreView } from "./port.ts";
+import type { StoreTx, StoreView } from "./port.ts";
 
 export interface LeaseRow {
   readonly treeId: TreeId;
@@ -34,6 +35,9 @@ export interface BackendTx extends StoreTx {
   /** Trees with unread trigger-turn mail, a pending command or a run that is not settled. */
   busyTrees(): readonly TreeId[];
 }
+
+/** What a read may look at. */
+export type BackendView = StoreView & Pick<BackendTx, "leaseRow" | "busyTrees">;
 
 type Rows<K extends keyof BackendTx> = Pick<BackendTx, K>;
 
@@ -164,7 +168,7 @@ export interface Backend {
   readonly context: GroupContext;
   transact(operations: readonly Operation[]): void;
   /** Runs a plan over one snapshot, outside of any group. @throws TransientError `STORE_BUSY`; it may be run again. */
-  read<T>(plan: (view: StoreView & BackendTx) => T): T;
+  read<T>(plan: (view: BackendView) => T): T;
   /** Grows when another connection has written. */
   foreignVersion(): number;
   close(): void;

@@ -12,9 +12,10 @@
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
-import type { BackendTx, LeaseRow } from "./backend.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
+import type { BackendTx, BackendView, LeaseRow } from "./backend.ts";
 import { isUnreadable } from "./corrupt-row.ts";
-import type { ClaimRequest, Lease, LeaseState, ProcessIdentity } from "./port.ts";
+import type { ClaimRequest, Lease, LeaseState } from "./port.ts";
 
 /** With the default of 10 s that is 10 minutes. */
 const FARTHEST_LEASES = 60;
@@ -78,39 +79,33 @@ export function fence(tx: BackendTx, lease: Lease): void {
   );
 }
 
-export function claimable(
-  tx: BackendTx,
-  limit: number,
-  provenDead: (owner: ProcessIdentity) => boolean,
-): readonly TreeId[] {
-  const now = tx.now();
+export function claimable(view: BackendView, limit: number, provenDead: ProvenDead): readonly TreeId[] {
+  const now = view.now();
   const dead = rememberVerdicts(provenDead);
   const trees: TreeId[] = [];
-  for (const tree of tx.busyTrees()) {
+  for (const tree of view.busyTrees()) {
     if (trees.length >= limit) break;
-    const row = leaseOf(tx, tree);
+    const row = leaseOf(view, tree);
     if (row === undefined || (row !== null && !isHeld(row, now, dead))) trees.push(tree);
   }
   return trees;
 }
 
 /** Null for one that is there and cannot be read. */
-function leaseOf(tx: BackendTx, tree: TreeId): LeaseRow | undefined | null {
-  return isUnreadable(() => tx.leaseRow(tree)) ? null : tx.leaseRow(tree);
+function leaseOf(view: BackendView, tree: TreeId): LeaseRow | undefined | null {
+  return isUnreadable(() => view.leaseRow(tree)) ? null : view.leaseRow(tree);
 }
 
 function isCurrent(row: LeaseRow, lease: Lease): boolean {
   return row.token !== null && row.token === lease.token && row.epoch === lease.epoch;
 }
 
-function isHeld(row: LeaseRow, now: number, provenDead: (owner: ProcessIdentity) => boolean): boolean {
+function isHeld(row: LeaseRow, now: number, provenDead: ProvenDead): boolean {
   return leaseState(row, now).live && !provenDead(row.owner);
 }
 
 /** Asks the platform once for each owner: one process may own thousands of trees. */
-function rememberVerdicts(
-  provenDead: (owner: ProcessIdentity) => boolean,
-): (owner: ProcessIdentity) => boolean {
+function rememberVerdicts(provenDead: ProvenDead): ProvenDead {
   const verdicts = new Map<string, boolean>();
   return (owner) => {
     const name = `${owner.host} ${owner.bootId} ${owner.pid} ${owner.startedAt}`;

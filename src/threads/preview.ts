@@ -12,7 +12,7 @@ import { destinationOf } from "../control/start.ts";
 import { NOTHING_TRIED } from "../control/start-facts.ts";
 import { buildTexts, type Planned, planStart } from "../control/start-run.ts";
 import { covered } from "../lineage/coverage.ts";
-import type { StartBase } from "../lineage/start-plan.ts";
+import type { HandoffBase, StartBase } from "../lineage/start-plan.ts";
 import { estimateTokens } from "../policy/estimate-tokens.ts";
 import { itemsOf } from "./items.ts";
 import type { ThreadPorts } from "./ports.ts";
@@ -36,8 +36,7 @@ export interface PreviewedText {
 export interface StartPreview {
   readonly provider: string;
   readonly model: string | null;
-  /** `none`, `native_fork`, `delta`, `full`, `checkpoint`, `projected` or `unsupported`. */
-  readonly strategy: string;
+  readonly strategy: Exclude<StartBase["kind"], "handoff"> | HandoffBase["coverage"];
   readonly into: "existing" | "new" | null;
   /** Why this one, in a sentence. */
   readonly why: string;

@@ -14,7 +14,7 @@ import { type TranscriptEntry, transcriptOf } from "./transcript.ts";
 const ITEM_BYTES = 4096;
 const PAGE_BYTES = 48 * 1024;
 
-export interface PageRequest {
+export interface ReadPage {
   readonly before?: string | undefined;
   readonly limit: number;
   readonly depth: number;
@@ -25,7 +25,7 @@ export function pageFor(
   view: StoreView,
   reader: AgentRecord,
   thread: AgentRecord,
-  { before, limit, depth, redact }: PageRequest,
+  { before, limit, depth, redact }: ReadPage,
 ): JsonObject {
   const page = transcriptOf(view, thread, { before: before ?? null, limit }, depth);
   const own = reader.config.provider;

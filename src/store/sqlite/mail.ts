@@ -13,11 +13,11 @@ import { accepted, authorKey, unreadableLetter } from "../mail-identity.ts";
 import { countedOf, recount, reserve } from "../mailbox-counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import { Mailboxes } from "./mailboxes.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
 export function mailRows(
   connection: Connection,
-  threads: Threads,
+  threads: ThreadNumbers,
   context: GroupContext,
   now: () => number,
   agentOf: (id: ThreadId) => AgentRecord | undefined,

@@ -174,6 +174,7 @@ const WRONG: Readonly<
     ],
     log: [[["1"], /after: /]],
     idle: [[[{}], /is no AbortSignal/]],
+    requests: [[["wrk_1"], /thread_/]],
     answer: [
       [["wrk_1", 5], /request: .*answer: /],
       [["req_1", "a", { keys: "a" }], /Accepted fields of options: key/],

@@ -74,13 +74,6 @@ describe("the cache of sums", () => {
     expect(cache.sum(tree, "/root", never).inputTokens).toBe(10);
   });
 
-  test("asks again where the former record is not known", () => {
-    const cache = new UsageCache();
-    cache.sum(tree, "/root", () => totalsOf([used(5)]));
-    cache.follow(null, agent(used(1)));
-    expect(cache.sum(tree, "/root", () => totalsOf([used(7)])).inputTokens).toBe(7);
-  });
-
   test("follows what has no price or reported nothing, and back", () => {
     const cache = new UsageCache();
     const never = (): UsageTotals => expect.fail("asked for an aggregate");
