@@ -9,6 +9,7 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
+import { isForLater } from "../mailbox/drain.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
@@ -271,6 +272,7 @@ export function worksOfStart(tx: Transaction, run: RunRecord, seq: number): read
   const works = new Set<WorkId>();
   for (const mail of unreadOf(tx.store, run.threadId)) {
     if (mail.seq > seq) break;
+    if (isForLater(mail, run.reservedSeq)) continue;
     for (const asked of worksAskedBy(tx, mail)) works.add(asked);
     if (mail.resultOf === null) continue;
     for (const holder of must(tx.store.work(mail.resultOf), "work", mail.resultOf).holds) {
