@@ -233,7 +233,10 @@ export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
   return {
     lastRunSettled: state === "idle",
     inParkableWait:
-      waiting && (session?.agent.openRequests ?? 0) === 0 && tree.parksWaits(session!.agent.config.provider),
+      waiting &&
+      !tree.isHeld(threadId) &&
+      (session?.agent.openRequests ?? 0) === 0 &&
+      tree.parksWaits(session!.agent.config.provider),
     // A return that waits for its permit keeps its session.
     reserved: state === undefined || tree.lane.isWaiting(threadId) || tree.starting.has(threadId),
     triggerMailPending: (mailbox?.triggers ?? 0) > 0,

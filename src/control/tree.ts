@@ -223,6 +223,10 @@ export class Tree implements PlanContext {
     if (this.shared.releases.count !== seen) this.#resumeHeld();
   }
 
+  isHeld(threadId: ThreadId): boolean {
+    return this.#held.has(threadId);
+  }
+
   /** Its run is over, or not in memory any more: there is nothing to come back to. */
   notHeld(threadId: ThreadId): void {
     this.#held.delete(threadId);
