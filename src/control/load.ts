@@ -19,6 +19,7 @@ import type { Tree } from "./tree.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import type { StoreView } from "../store/port.ts";
 import { lineOf } from "./family.ts";
+import { spentScope } from "./spent-scope.ts";
 import { chosenProvider } from "./chosen-provider.ts";
 import { unreadOf } from "./unread.ts";
 
@@ -229,6 +230,7 @@ export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
   const session = tree.sessions.get(threadId);
   const mailbox = tree.mailboxes.get(threadId);
   const state = session?.lifecycle.state;
+  const { startable, queued } = turnOf(tree, threadId);
   const waiting = state === "waiting" && (tree.runs.get(threadId)?.grant?.permit ?? null) === null;
   return {
     lastRunSettled: state === "idle",
@@ -237,12 +239,25 @@ export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
       !tree.isHeld(threadId) &&
       (session?.agent.openRequests ?? 0) === 0 &&
       tree.parksWaits(session!.agent.config.provider),
-    // A return that waits for its permit keeps its session.
-    reserved: state === undefined || tree.lane.isWaiting(threadId) || tree.starting.has(threadId),
-    triggerMailPending: (mailbox?.triggers ?? 0) > 0,
-    queueOnlyMailPending: (mailbox?.unread ?? 0) > (mailbox?.triggers ?? 0),
+    reserved: state === undefined || queued || tree.starting.has(threadId),
+    triggerMailPending: startable && (mailbox?.triggers ?? 0) > 0,
+    queueOnlyMailPending: (mailbox?.unread ?? 0) > (startable ? (mailbox?.triggers ?? 0) : 0),
     requestPending: (session?.agent.openRequests ?? 0) > 0,
     pinPendingMail: session?.agent.config.pinPendingMail ?? false,
+  };
+}
+
+/**
+ * What its place in the queue means for its session. A return that waits for its permit keeps it. So does a new run, but
+ * for one that the runs of the minute hold up (BUD-5): that is loaded again when it may start. Mail in a scope whose budget
+ * is spent starts nothing at all (BUD-2).
+ */
+function turnOf(tree: Tree, threadId: ThreadId): { readonly startable: boolean; readonly queued: boolean } {
+  const path = tree.sessions.get(threadId)?.agent.path;
+  const spent = path !== undefined && spentScope(tree.exhausted, path) !== null;
+  return {
+    startable: !tree.rateHeld && !spent,
+    queued: tree.lane.isWaiting(threadId, tree.rateHeld ? "return" : undefined),
   };
 }
 
@@ -262,7 +277,7 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
       const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
       const busy =
         before === "idle"
-          ? run !== undefined || tx.store.mailbox(threadId).triggers > 0
+          ? run !== undefined || (turnOf(tree, threadId).startable && tx.store.mailbox(threadId).triggers > 0)
           : run?.status !== "waiting";
       const wakes = before === "waiting" && tx.store.openWaitsOf(threadId).length === 0;
       if (busy || wakes || agent.state !== "open") return false;
@@ -274,7 +289,7 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
     throw error;
   }
   if (session.lifecycle.state !== "unloading") return !tree.sessions.has(threadId);
-  if (!calm || tree.lane.isWaiting(threadId)) {
+  if (!calm || turnOf(tree, threadId).queued) {
     stay(session);
     return false;
   }

@@ -13,8 +13,8 @@ import { isForLater } from "../mailbox/drain.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
-import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
+import { spentScope } from "./spent-scope.ts";
 import { chosenProvider } from "./chosen-provider.ts";
 import { bindingOf, delegatedFrom } from "./thread-context.ts";
 import { acceptStart } from "./start-accept.ts";
@@ -32,7 +32,7 @@ export function reserveRun(
 ): RunRecord | "rate" | "elsewhere" | null {
   let agent = tx.agent(threadId);
   if (agent.state !== "open" || agent.currentRun !== null || agent.hostDriven) return null;
-  if (spentScope(tx, agent.path) !== null) return null;
+  if (spentScope(tx.tree().exhausted, agent.path) !== null) return null;
   const rate = admitRate(tx.tree().recentRuns, tx.now, tx.limits.runsPerMinute);
   if (rate.kind === "refused") return "rate";
   endOverservedWorks(tx, agent);

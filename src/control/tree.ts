@@ -6,7 +6,7 @@
  * - O2 After `lose` nothing is committed and nothing is dispatched; what runs is aborted (REC-6).
  */
 import type { AgentPath } from "../protocol/agent-path.ts";
-import type { AgentConfig, AgentRecord } from "../protocol/agent.ts";
+import type { AgentConfig, AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
 import { ASSUMED_CONTEXT_WINDOW, type Limits } from "../protocol/limits.ts";
@@ -55,7 +55,7 @@ export interface TreeParts {
   readonly treeId: TreeId;
   readonly lease: Lease;
   readonly profile: Profile;
-  readonly limits: Limits;
+  readonly bounds: Pick<TreeRecord, "limits" | "exhausted">;
   readonly residency: Residency;
   readonly permits: PermitPool;
   readonly lane: AdmissionLane<Grant>;
@@ -99,6 +99,8 @@ export class Tree implements PlanContext {
   /** Ends a group of processes each; called when this owner gives up or is lost (REC-6). */
   readonly groups = new Set<() => void>();
   limits: Limits;
+  /** Scopes whose budget is spent. */
+  exhausted: TreeRecord["exhausted"];
   lease: Lease;
   deadline: { readonly at: number; readonly timer: Timer } | null = null;
   /** Set while waits for threads of other trees are open. */
@@ -123,7 +125,8 @@ export class Tree implements PlanContext {
     this.treeId = parts.treeId;
     this.lease = parts.lease;
     this.profile = parts.profile;
-    this.limits = parts.limits;
+    this.limits = parts.bounds.limits;
+    this.exhausted = parts.bounds.exhausted;
     this.residency = parts.residency;
     this.permits = parts.permits;
     this.lane = parts.lane;
@@ -349,7 +352,7 @@ export class Tree implements PlanContext {
   }
 
   apply(effects: Effects, change: MemoryChange): void {
-    if (change.limits !== null) this.limits = change.limits;
+    if (change.bounds !== null) ({ limits: this.limits, exhausted: this.exhausted } = change.bounds);
     for (const [threadId, mailbox] of change.mailboxes) {
       if (this.sessions.has(threadId)) this.mailboxes.set(threadId, mailbox);
     }

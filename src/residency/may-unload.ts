@@ -8,7 +8,9 @@ export interface UnloadFacts {
   readonly inParkableWait: boolean;
   /** A run of it is reserved. */
   readonly reserved: boolean;
+  /** Trigger-turn mail that may start a run now. */
   readonly triggerMailPending: boolean;
+  /** Any other mail. */
   readonly queueOnlyMailPending: boolean;
   /** A question or an approval. */
   readonly requestPending: boolean;

@@ -21,6 +21,7 @@ import {
 } from "../control/listing.ts";
 import { check } from "../platform/check.ts";
 import { resolveTarget } from "../control/resolve-target.ts";
+import { startsRun } from "../control/status.ts";
 import type { Tree } from "../control/tree.ts";
 import type { Page } from "../store/port.ts";
 import { Agent, type Keyed, type PageOptions } from "./agent.ts";
@@ -137,7 +138,7 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /**
-   * Resolves when no agent runs or waits to run. An open question counts as idle, since it waits for somebody outside; an
+   * Resolves when no agent runs or waits to run. Mail in a scope whose budget is spent starts nothing. An open question counts as idle, since it waits for somebody outside; an
    * agent that lacks its provider or a tool does not (`why` names it), so give a signal where that may happen.
    */
   async idle(signal?: AbortSignal): Promise<void> {
@@ -149,7 +150,7 @@ export class TreeHandle implements AsyncDisposable {
         const runs = view
           .openRuns(this.id)
           .some((run) => run.status !== "waiting" || view.openRequestsOf(run.threadId).length === 0);
-        return runs || view.triggered(this.id).some((id) => view.agent(id)?.state === "open");
+        return runs || view.triggered(this.id).some((id) => startsRun(view, view.agent(id)!));
       });
       return busy ? undefined : true;
     }, signal);
