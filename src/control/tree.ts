@@ -38,6 +38,7 @@ import {
   type Workspaces,
 } from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
+import type { Loading } from "./open-provider.ts";
 import type { Reactions } from "./tree-reactions.ts";
 import { WorkspaceJobs } from "./workspace-jobs.ts";
 
@@ -80,8 +81,8 @@ export class Tree implements PlanContext {
   readonly permits: PermitPool;
   readonly lane: AdmissionLane<Grant>;
   readonly sessions = new Map<ThreadId, Session>();
-  /** Loads under way; `stale` when a commit has changed what one has read. */
-  readonly loading = new Map<ThreadId, { stale: boolean }>();
+  /** Loads under way. */
+  readonly loading = new Map<ThreadId, Loading>();
   readonly runs = new Map<ThreadId, ActiveRun>();
   /** Unread mail of loaded agents, for the choice of whom to unload. */
   readonly mailboxes = new Map<ThreadId, Mailbox>();
@@ -242,6 +243,12 @@ export class Tree implements PlanContext {
     for (const candidate of held) this.reactions.resume(this, candidate);
   };
 
+  /** What it was to be loaded for is over; who asks for more has a place in the queue. */
+  #callOff(threadId: ThreadId): void {
+    const why = `${threadId} has nothing to be loaded for any more.`;
+    this.loading.get(threadId)?.off.abort(new InterruptedError("RUN_INTERRUPTED", why));
+  }
+
   partialText = (threadId: ThreadId): string => this.sessions.get(threadId)?.partialText ?? "";
 
   /**
@@ -336,6 +343,7 @@ export class Tree implements PlanContext {
     this.doubt?.cancel();
     this.hostGrace?.cancel();
     this.lane.cancelAll();
+    for (const { off } of this.loading.values()) off.abort(reason);
     for (const end of this.groups) end();
     for (const [threadId, session] of this.sessions) {
       session.generation += 1;
@@ -364,12 +372,19 @@ export class Tree implements PlanContext {
     this.events.publish(effects.events);
     for (const { threadId, runId, why } of effects.stop) this.reactions.stop(this, threadId, runId, why);
     for (const threadId of change.unqueued) {
+      this.#callOff(threadId);
       if (this.lane.isWaiting(threadId, "new")) this.lane.cancel(threadId);
     }
     // Before the permits of what has settled are given back: a return goes first (EXE-3).
     for (const candidate of change.resume) this.reactions.resume(this, candidate);
-    for (const { threadId, runId } of effects.settled) this.reactions.settled(this, threadId, runId);
-    for (const threadId of effects.closed) this.reactions.closed(this, threadId);
+    for (const { threadId, runId } of effects.settled) {
+      this.#callOff(threadId);
+      this.reactions.settled(this, threadId, runId);
+    }
+    for (const threadId of effects.closed) {
+      this.#callOff(threadId);
+      this.reactions.closed(this, threadId);
+    }
     for (const candidate of change.wake) this.reactions.wake(this, candidate);
     if (effects.deadlines) this.reactions.deadlines(this);
     if (effects.threadWaits) this.reactions.threadWaits(this);
