@@ -28,7 +28,7 @@ import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
-import { requireAdapter, type Shared } from "./shared.ts";
+import { parksWaits, requireAdapter, type Shared } from "./shared.ts";
 import {
   type ConfigRequest,
   type Effects,
@@ -173,8 +173,7 @@ export class Tree implements PlanContext {
   }
 
   parksWaits(provider: string): boolean {
-    const adapter = this.shared.adapter(provider);
-    return adapter?.loop === "ours" && adapter.capabilities.parksWaits;
+    return parksWaits(this.shared, provider);
   }
 
   loop(provider: string): "ours" | "theirs" {
