@@ -190,15 +190,23 @@ export class AgentControl implements Live, Residents {
   }
 
   /** Input of the user to an agent; aborted before it is committed, it is none. */
-  userInput(agent: ThreadId, caller: Caller, input: UserInput, how: InputOptions = {}): Promise<WorkRecord> {
+  async userInput(
+    agent: ThreadId,
+    caller: Caller,
+    input: UserInput,
+    how: InputOptions = {},
+  ): Promise<WorkRecord> {
     const key = receiptKey(caller, how.key);
-    return this.tree.transact((tx) => {
-      how.signal?.throwIfAborted();
+    const work = await this.tree.transact((tx) => {
+      // Not thrown in here: what it was aborted with is the caller's, whatever it says, and no word of the store.
+      if (how.signal?.aborted === true) return null;
       const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
         workId: userInput(tx, agent, caller, input).id,
       }));
       return tx.store.work(receipt.workId)!;
     });
+    if (work === null) throw how.signal!.reason as Error;
+    return work;
   }
 
   /** Opens a wait of a run. The call's output comes from the run loop when it has ended. */
