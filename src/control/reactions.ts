@@ -45,11 +45,7 @@ export function createReactions(pump: () => void): Reactions {
     },
     mend: mendRow,
     doubtful,
-    rateReached(tree, candidate) {
-      // Held first: it would be admitted again at once.
-      holdForRate(tree, pump);
-      wake(tree, candidate);
-    },
+    rateReached: (tree) => holdForRate(tree, pump),
   };
 }
 

@@ -71,4 +71,32 @@ describe.each(STORES)("loaded without a run to go on with, on %s", (store) => {
     await h.clock.advance(60_000);
     expect(await asked.outcome()).toMatchObject({ ending: "completed" });
   });
+
+  test("BUD-5 an agent whose run was refused by the minute is not queued when it was interrupted meanwhile", async () => {
+    await using h = await harness({
+      store,
+      tree: { limits: { runsPerMinute: 2 } },
+      scripts: { "/root": [spawn("c", "x", FRESH), repeat(say("rests"))], "/root/c": [gate("c"), say("ok")] },
+    });
+    const { tree } = h.tree.control;
+    const work = await h.tree.root.send("go");
+    await look(h).until(
+      "the root rests",
+      async () => (await look(h).status("/root")) === "awaiting_children",
+    );
+    let interrupted: Promise<unknown> | null = null;
+    h.onWrite = () => {
+      // Its run is about to be asked for, and refused.
+      if (tree.starting.has(h.tree.id))
+        interrupted ??= Promise.resolve().then(() => h.tree.root.interrupt({ pending: "cancel" }));
+      return null;
+    };
+    h.provider.gates.open("c");
+    await look(h).until("it is interrupted", () => interrupted !== null);
+    await interrupted;
+    await h.clock.settle();
+    expect((await work.record()).state).toBe("ended");
+    expect(tree.lane.size).toBe(0);
+    await h.tree.idle();
+  });
 });
