@@ -153,6 +153,9 @@ export function requireQueueRoom(tx: Transaction, executor: ThreadId | null): vo
   }
   const bound = tx.limits.queue;
   if (bound === null) return;
+  const room = bound + tx.context.permitsFree();
+  // No more can wait than there are: where that fits already nobody is counted, however long the queue is.
+  if (tx.tree().agents < room) return;
   // Of the store, not of memory: commits of one tick see each other there alone.
   const queued = tx.store.triggered(tx.treeId).filter((id) => {
     const agent = tx.store.agent(id);
@@ -160,7 +163,7 @@ export function requireQueueRoom(tx: Transaction, executor: ThreadId | null): vo
       agent !== undefined && agent.parent !== null && agent.currentRun === null && !tx.context.isStarting(id)
     );
   }).length;
-  if (queued < bound + tx.context.permitsFree()) return;
+  if (queued < room) return;
   const frees = "Wait for results first.";
   throw new RejectedError(
     "QUEUE_FULL",
