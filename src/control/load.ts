@@ -205,7 +205,7 @@ export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
     lastRunSettled: state === "idle",
     inParkableWait:
       waiting &&
-      !tree.isHeld(threadId) &&
+      !tree.held.has(threadId) &&
       (session?.agent.openRequests ?? 0) === 0 &&
       tree.parksWaits(session!.agent.config.provider),
     reserved: state === undefined || queued || tree.starting.has(threadId),
@@ -283,5 +283,5 @@ export function forget(tree: Tree, threadId: ThreadId): void {
   tree.sessions.delete(threadId);
   tree.mailboxes.delete(threadId);
   tree.runs.delete(threadId);
-  tree.notHeld(threadId);
+  tree.held.drop(threadId);
 }

@@ -27,6 +27,7 @@ import { Reservations } from "./budget-scopes.ts";
 import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
+import { HeldRuns } from "./held-runs.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
 import { parksWaits, requireAdapter, type Shared } from "./shared.ts";
 import {
@@ -87,8 +88,7 @@ export class Tree implements PlanContext {
   /** Unread mail of loaded agents, for the choice of whom to unload. */
   readonly mailboxes = new Map<ThreadId, Mailbox>();
   readonly reservations: Reservations;
-  /** Runs that wait for reservations of a budget (BUD-2). */
-  readonly #held = new Map<ThreadId, Candidate>();
+  readonly held: HeldRuns;
   readonly events = new EventHub();
   readonly watchers: Watchers;
   readonly jobs = new WorkspaceJobs(() => this.reactions.drained(this));
@@ -122,6 +122,9 @@ export class Tree implements PlanContext {
   constructor(parts: TreeParts) {
     this.shared = parts.shared;
     this.reservations = new Reservations(parts.shared.releases);
+    this.held = new HeldRuns(parts.shared.releases, (candidate) => {
+      if (this.state === "owned") this.reactions.resume(this, candidate);
+    });
     this.watchers = new Watchers(() => parts.shared.clock.hold?.());
     this.treeId = parts.treeId;
     this.lease = parts.lease;
@@ -218,29 +221,6 @@ export class Tree implements PlanContext {
   mintTokenDigest(): string {
     return sha256(this.shared.ids.mint("tok"));
   }
-
-  /** `seen` is what had been given back when the run was refused: what came back since is not missed. */
-  heldByBudget(candidate: Candidate, seen: number): void {
-    this.#held.set(candidate.threadId, candidate);
-    this.shared.releases.wait(this.#resumeHeld);
-    if (this.shared.releases.count !== seen) this.#resumeHeld();
-  }
-
-  isHeld(threadId: ThreadId): boolean {
-    return this.#held.has(threadId);
-  }
-
-  /** Its run is over, or not in memory any more: there is nothing to come back to. */
-  notHeld(threadId: ThreadId): void {
-    this.#held.delete(threadId);
-  }
-
-  #resumeHeld = (): void => {
-    if (this.state !== "owned" || this.#held.size === 0) return;
-    const held = [...this.#held.values()];
-    this.#held.clear();
-    for (const candidate of held) this.reactions.resume(this, candidate);
-  };
 
   /** What it was to be loaded for is over; who asks for more has a place in the queue. */
   #callOff(threadId: ThreadId): void {

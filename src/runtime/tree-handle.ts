@@ -138,8 +138,9 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /**
-   * Resolves when no agent runs or waits to run. Mail in a scope whose budget is spent starts nothing. An open question counts as idle, since it waits for somebody outside; an
-   * agent that lacks its provider or a tool does not (`why` names it), so give a signal where that may happen.
+   * Resolves when no agent runs or waits to run. An open question counts as idle, since it waits for somebody outside, and
+   * so does mail in a scope whose budget is spent; an agent that lacks its provider or a tool does not (`why` names it), so
+   * give a signal where that may happen.
    */
   async idle(signal?: AbortSignal): Promise<void> {
     check("TreeHandle.idle", TREE.idle, signal);

@@ -84,16 +84,17 @@ describe.each(STORES)("loaded without a run to go on with, on %s", (store) => {
       "the root rests",
       async () => (await look(h).status("/root")) === "awaiting_children",
     );
-    let interrupted: Promise<unknown> | null = null;
+    const interrupted = Promise.withResolvers<unknown>();
+    let asked = false;
     h.onWrite = () => {
       // Its run is about to be asked for, and refused.
-      if (tree.starting.has(h.tree.id))
-        interrupted ??= Promise.resolve().then(() => h.tree.root.interrupt({ pending: "cancel" }));
+      if (asked || !tree.starting.has(h.tree.id)) return null;
+      asked = true;
+      interrupted.resolve(Promise.resolve().then(() => h.tree.root.interrupt({ pending: "cancel" })));
       return null;
     };
     h.provider.gates.open("c");
-    await look(h).until("it is interrupted", () => interrupted !== null);
-    await interrupted;
+    await interrupted.promise;
     await h.clock.settle();
     expect((await work.record()).state).toBe("ended");
     expect(tree.lane.size).toBe(0);
