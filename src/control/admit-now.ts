@@ -6,16 +6,24 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { PermitPool } from "../execution/permits.ts";
 import { Grant, mayStart, poolOf } from "./dispatch.ts";
+import { runningScopesAt } from "./memory-change.ts";
+import type { Transaction } from "./transaction.ts";
 import type { Candidate, Tree } from "./tree.ts";
 
-/**
- * `scopes` are the subtree budgets on running children above the agent.
- * @throws RejectedError `AGENT_LIMIT_REACHED` when no permit or no slot can be had now.
- */
+/** What is to be admitted, and the budgets on running children at its parent and above. */
+export interface Admission {
+  readonly threadId: ThreadId;
+  readonly scopes: Candidate["runningScopes"];
+}
+
+export function admissionOf(tx: Transaction, threadId: ThreadId, parent: ThreadId | null): Admission {
+  return { threadId, scopes: runningScopesAt(tx, parent) };
+}
+
+/** @throws RejectedError `AGENT_LIMIT_REACHED` when no permit or no slot can be had now. */
 export async function admitNow(
   tree: Tree,
-  threadId: ThreadId,
-  scopes: Candidate["runningScopes"],
+  { threadId, scopes }: Admission,
   pump: () => void,
 ): Promise<Grant> {
   const pool = poolOf(tree, scopes);

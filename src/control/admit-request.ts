@@ -103,7 +103,7 @@ async function hold(tree: Tree, session: Session, seen: number): Promise<void> {
       session.run = run;
       session.lifecycle.send("WAIT");
       active?.grant?.giveBack();
-      if (active !== undefined) tree.heldByBudget(active.candidate, seen);
+      if (active !== undefined) tree.held.add(active.candidate, seen);
     },
   );
 }

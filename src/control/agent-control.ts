@@ -12,7 +12,7 @@ import type { WorkRecord } from "../protocol/work.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { StoreView } from "../store/port.ts";
 import { interruptedActivities } from "./activity.ts";
-import { admitNow } from "./admit-now.ts";
+import { type Admission, admissionOf, admitNow } from "./admit-now.ts";
 import { type ArtifactPart, readArtifact } from "./artifacts.ts";
 import { raiseBudget } from "./budget.ts";
 import { actingAs } from "./caller.ts";
@@ -38,8 +38,7 @@ import { answerRequest } from "./requests.ts";
 import { resolveTarget } from "./resolve-target.ts";
 import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
 import { codexStatus, type Residents } from "./status.ts";
-import { runningScopesAt } from "./memory-change.ts";
-import type { Candidate, Tree } from "./tree.ts";
+import type { Tree } from "./tree.ts";
 import type { PlacedWorktree, Transaction } from "./transaction.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
 import { openWait } from "./waits.ts";
@@ -167,10 +166,10 @@ export class AgentControl implements Live, Residents {
 
   /** Commits with permit and slot in hand; the wake of that commit begins the run with them. */
   async #admitted<T>(
-    { threadId, scopes }: Admission,
+    admission: Admission,
     plan: (tx: Transaction) => { value: T; threadId: ThreadId },
   ): Promise<T> {
-    const grant: Grant = await admitNow(this.tree, threadId, scopes, this.#pump);
+    const grant: Grant = await admitNow(this.tree, admission, this.#pump);
     let used = false;
     try {
       const done = await this.tree.transact(plan, (value) => {
@@ -190,15 +189,23 @@ export class AgentControl implements Live, Residents {
   }
 
   /** Input of the user to an agent; aborted before it is committed, it is none. */
-  userInput(agent: ThreadId, caller: Caller, input: UserInput, how: InputOptions = {}): Promise<WorkRecord> {
+  async userInput(
+    agent: ThreadId,
+    caller: Caller,
+    input: UserInput,
+    how: InputOptions = {},
+  ): Promise<WorkRecord> {
     const key = receiptKey(caller, how.key);
-    return this.tree.transact((tx) => {
-      how.signal?.throwIfAborted();
+    const work = await this.tree.transact((tx) => {
+      // Not thrown in here: what it was aborted with is the caller's, whatever it says, and no word of the store.
+      if (how.signal?.aborted === true) return null;
       const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
         workId: userInput(tx, agent, caller, input).id,
       }));
       return tx.store.work(receipt.workId)!;
     });
+    if (work === null) throw how.signal!.reason as Error;
+    return work;
   }
 
   /** Opens a wait of a run. The call's output comes from the run loop when it has ended. */
@@ -336,16 +343,6 @@ export class AgentControl implements Live, Residents {
     const { redact } = this.tree;
     return this.tree.read((view) => readArtifact(view, view.agent(reader)!, id, { offset, bytes, redact }));
   }
-}
-
-/** What is to be admitted, and the budgets on running children at its parent and above. */
-interface Admission {
-  readonly threadId: ThreadId;
-  readonly scopes: Candidate["runningScopes"];
-}
-
-function admissionOf(tx: Transaction, threadId: ThreadId, parent: ThreadId | null): Admission {
-  return { threadId, scopes: runningScopesAt(tx, parent) };
 }
 
 /** Joining a run, or one that is about to begin, takes no permit (EXE-1). */

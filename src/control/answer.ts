@@ -9,7 +9,7 @@ import type { ItemBody } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { FIRST_PHASE, nextPhase, takesMail } from "../mailbox/delivery-phase.ts";
-import { owesReservedMail } from "../mailbox/drain.ts";
+import { joining } from "../mailbox/drain.ts";
 import type { AssistantBody } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun } from "./runs.ts";
 import { recordStep } from "./steps.ts";
@@ -62,10 +62,10 @@ function outcomeOf(
 
 /** Input that reopens the run: a steer, or trigger-turn mail that it was reserved for and has not taken. */
 function moreIsDue(tx: Transaction, run: RunRecord): boolean {
-  const unread = [...unreadOf(tx.store, run.threadId)];
+  const due = joining(unreadOf(tx.store, run.threadId), run);
   let phase = nextPhase(FIRST_PHASE, "answered");
-  if (unread.some((mail) => mail.steer)) phase = nextPhase(phase, "steered");
-  return takesMail(phase) || owesReservedMail(unread, run.id, run.reservedSeq);
+  if (due.some((mail) => mail.steer)) phase = nextPhase(phase, "steered");
+  return takesMail(phase) || due.some((mail) => mail.trigger && mail.seq <= run.reservedSeq);
 }
 
 interface Fault {

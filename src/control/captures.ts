@@ -11,6 +11,8 @@ import { describeError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { CheckpointRecord } from "../protocol/snapshot.ts";
+import { delay } from "../platform/clock.ts";
+import type { Missing, Within } from "../platform/workspace/port.ts";
 import type { StoreTx, StoreView } from "../store/port.ts";
 import type { PlanContext } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
@@ -47,7 +49,8 @@ async function capture(tree: Tree, runId: RunId, signal: AbortSignal): Promise<v
   const within = { clock, limitMs: lineage.workspaceMs, signal };
   let state: State;
   try {
-    const found = await workspaces.capture!.capture(folder, request, within);
+    const capturing = workspaces.capture!.capture(folder, request, within);
+    const found = await inItsTime(capturing, within, tree.limits.interruptGraceMs);
     if (found.status === "ready") {
       state = { status: "ready", ref: found.ref, summary: found.summary, files: found.files };
     } else state = { status: found.lasting ? "none" : "missing", reason: found.reason };
@@ -56,6 +59,25 @@ async function capture(tree: Tree, runId: RunId, signal: AbortSignal): Promise<v
   }
   const event = await tree.shared.store.commit(tree.lease, (tx) => note(tree, tx, runId, state));
   if (event !== null) tree.events.publish([event]);
+}
+
+/** Who does not keep to the time that was given has a grace time, and is not waited for any longer. */
+async function inItsTime<T>(
+  capturing: Promise<T>,
+  { clock, limitMs, signal }: Within,
+  graceMs: number,
+): Promise<T | Missing> {
+  const over = new AbortController();
+  const until = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
+  const late = delay(clock, limitMs, until)
+    .catch(() => undefined)
+    .then(() => delay(clock, graceMs, over.signal))
+    .then((): Missing => ({ status: "missing", reason: "it took too long", lasting: false }));
+  try {
+    return await Promise.race([capturing, late]);
+  } finally {
+    over.abort();
+  }
 }
 
 /** Runs that are looked back at for the checkpoint before. */

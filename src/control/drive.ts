@@ -61,7 +61,10 @@ export function goOn(tree: Tree, candidate: Candidate, grant: Grant): void {
   );
 }
 
-/** Its run was over when its turn came; mail that waits for the next one may have stood behind it in the queue. */
+/**
+ * Its run was over when its turn came, or may not begin yet: mail that waits for the next one has it queued again. An
+ * interrupt may have ended all of that meanwhile, so the store is asked.
+ */
 async function wakeAgain(tree: Tree, { threadId }: Candidate): Promise<void> {
   if (tree.state !== "owned") return;
   try {
@@ -95,7 +98,11 @@ async function start(tree: Tree, candidate: Candidate, grant: Grant, way: Way): 
       await onProviderOfRun(tree, session);
       run = isLoaded(tree, session) ? await take(tree, session, candidate, grant, way, fresh) : null;
     }
-    if (run === "rate") tree.reactions.rateReached(tree, candidate);
+    if (run === "rate") {
+      // Held first: it would be admitted again at once.
+      tree.reactions.rateReached(tree);
+      await wakeAgain(tree, candidate);
+    }
     if (run === null || run === "rate") {
       grant[Symbol.dispose]();
       return false;

@@ -1,5 +1,5 @@
 /** Limits that are checked in the commit that would break them (BUD-1, BUD-3, EXE-2). */
-import { isWithin, parentPath, type AgentPath } from "../protocol/agent-path.ts";
+import { isWithin, type AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
@@ -10,6 +10,7 @@ import { budgetOf, spentByPayer } from "./budget-scopes.ts";
 import type { Transaction } from "./transaction.ts";
 import { agentsUnder, lineOf } from "./family.ts";
 import { runningScopesAt } from "./memory-change.ts";
+import { spentScope } from "./spent-scope.ts";
 
 /** @throws RejectedError `LIMIT_REACHED`, `AGENT_LIMIT_REACHED` or `BUDGET_EXHAUSTED`, with limit, value, use and what frees it. */
 export function requireSpawnLimits(tx: Transaction, parent: AgentRecord, path: AgentPath): void {
@@ -118,21 +119,11 @@ export function refuseRate(
 export function requireBudgetLeft(tx: Transaction, path: AgentPath): void {
   const payer = spentByPayer(tx.store, tx.tree());
   if (payer !== null) throw budgetExhausted(payer);
-  const spent = spentScope(tx, path);
+  const spent = spentScope(tx.tree().exhausted, path);
   if (spent === null) return;
   const top = tx.store.agentAt(tx.treeId, spent.path)!;
   const { limit, spent: use } = budgetOf(tx.store, tx.tree(), top, spent.budget);
   throw budgetExhausted({ ...spent, limit, spent: use, reserved: 0 });
-}
-
-export function spentScope(tx: Transaction, path: AgentPath): TreeRecord["exhausted"][number] | null {
-  const exhausted = tx.tree().exhausted;
-  if (exhausted.length === 0) return null;
-  for (let at: AgentPath | null = path; at !== null; at = parentPath(at)) {
-    const found = exhausted.find((scope) => scope.path === at);
-    if (found !== undefined) return found;
-  }
-  return null;
 }
 
 /**
@@ -162,6 +153,9 @@ export function requireQueueRoom(tx: Transaction, executor: ThreadId | null): vo
   }
   const bound = tx.limits.queue;
   if (bound === null) return;
+  const room = bound + tx.context.permitsFree();
+  // No more can wait than there are: where that fits already nobody is counted, however long the queue is.
+  if (tx.tree().agents < room) return;
   // Of the store, not of memory: commits of one tick see each other there alone.
   const queued = tx.store.triggered(tx.treeId).filter((id) => {
     const agent = tx.store.agent(id);
@@ -169,7 +163,7 @@ export function requireQueueRoom(tx: Transaction, executor: ThreadId | null): vo
       agent !== undefined && agent.parent !== null && agent.currentRun === null && !tx.context.isStarting(id)
     );
   }).length;
-  if (queued < bound + tx.context.permitsFree()) return;
+  if (queued < room) return;
   const frees = "Wait for results first.";
   throw new RejectedError(
     "QUEUE_FULL",

@@ -34,7 +34,8 @@ export async function loadHasFailed(tree: Tree, candidate: Candidate, error: unk
       );
       return;
     }
-    if (code === "AGENT_CLOSED") return;
+    // Nothing is left to load it for: `RUN_INTERRUPTED` says so of a load that was under way.
+    if (code === "AGENT_CLOSED" || code === "RUN_INTERRUPTED") return;
     // The store has failed, not the load: what is stored says what is to be done.
     if (code !== "LOAD_FAILED" && code !== "THREAD_CONTEXT_TAMPERED") return tree.reactions.doubtful(tree);
     const retryable = CoppiceError.is(error) && error.details["retryable"] === true;

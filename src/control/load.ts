@@ -3,22 +3,22 @@
  * more in the commit that says so, and forgets.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
+import { CoppiceError, RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { UnloadFacts } from "../residency/may-unload.ts";
 import { createLifecycle } from "../session/lifecycle.ts";
-import { NativeConversation } from "../session/native-conversation.ts";
 import { type OpenedProvider, Session } from "../session/session.ts";
-import { closedBefore, closeSession } from "./close-session.ts";
+import { closeSession } from "./close-session.ts";
 import { requireOpen } from "./delivery.ts";
-import { openNative } from "./native-journal.ts";
+import { type Loading, loadFailed, openProvider, whileLoading } from "./open-provider.ts";
 import type { Shared } from "./shared.ts";
 import type { Tree } from "./tree.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import type { StoreView } from "../store/port.ts";
 import { lineOf } from "./family.ts";
+import { spentScope } from "./spent-scope.ts";
 import { chosenProvider } from "./chosen-provider.ts";
 import { unreadOf } from "./unread.ts";
 
@@ -67,15 +67,17 @@ export function blockedBy(
 export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
   const known = tree.sessions.get(threadId);
   if (known !== undefined) return known;
+  return whileLoading(tree, threadId, (loading) => loadNow(tree, threadId, loading));
+}
+
+async function loadNow(tree: Tree, threadId: ThreadId, loading: Loading): Promise<Session> {
   const lifecycle = createLifecycle(threadId, tree.shared.inspect);
   lifecycle.send("LOAD");
-  const loading = { stale: false };
   let provider: OpenedProvider | null = null;
-  tree.loading.set(threadId, loading);
   try {
     let stored = await readLoadable(tree, threadId);
     let config = configOf(tree, stored);
-    provider = await openProvider(tree, { ...stored.agent, config });
+    provider = await openProvider(tree, { ...stored.agent, config }, loading.off.signal);
     // A commit tells its changes to loaded sessions alone: what it changed before this one is among them is read again.
     while (loading.stale) {
       loading.stale = false;
@@ -99,10 +101,8 @@ export async function load(tree: Tree, threadId: ThreadId): Promise<Session> {
     return session;
   } catch (error) {
     lifecycle.send("LOAD_FAILED");
-    if (provider !== null) tree.track(provider.close());
+    if (provider !== null) tree.track(closeSession(tree, { agent: { threadId }, provider }));
     throw error;
-  } finally {
-    tree.loading.delete(threadId);
   }
 }
 
@@ -172,18 +172,17 @@ function configOf(tree: Tree, stored: Stored): AgentRecord["config"] {
  * @throws as `load`.
  */
 export async function onProviderOfRun(tree: Tree, session: Session): Promise<void> {
-  const stored = await readLoadable(tree, session.agent.threadId);
-  const config = configOf(tree, stored);
-  const opened = await openProvider(tree, { ...stored.agent, config });
+  const { threadId } = session.agent;
+  const stored = await readLoadable(tree, threadId);
+  const agent = { ...stored.agent, config: configOf(tree, stored) };
+  const opened = await whileLoading(tree, threadId, ({ off }) => openProvider(tree, agent, off.signal));
   // Dropped meanwhile, it has closed the one that it had, and takes no other.
-  if (tree.sessions.get(session.agent.threadId) !== session) return opened.close();
-  const before = session.provider;
+  const stays = tree.sessions.get(threadId) === session;
+  tree.track(closeSession(tree, { agent, provider: stays ? session.provider : opened }));
+  if (!stays) return;
   if (opened.loop === "theirs") opened.told = stored.items.length;
   session.provider = opened;
-  session.agent = { ...session.agent, config };
-  await before.close().catch((error: unknown) => {
-    tree.shared.logger.warn({ threadId: session.agent.threadId, err: error }, "a provider did not close");
-  });
+  session.agent = { ...session.agent, config: agent.config };
 }
 
 /** Nothing is wider after a reload than before (RES-8). */
@@ -195,51 +194,39 @@ function ceiling(tree: Tree, stored: Stored): AgentRecord["config"] {
   }
 }
 
-async function openProvider(tree: Tree, agent: AgentRecord): Promise<OpenedProvider> {
-  const { provider, model, effort } = agent.config;
-  try {
-    const adapter = tree.shared.adapter(provider)!;
-    await closedBefore(tree, agent.threadId);
-    if (adapter.loop === "theirs")
-      return new NativeConversation(await openNative(tree, agent, provider), { model, effort });
-    const session = await adapter.openSession({ threadId: agent.threadId, path: agent.path, model });
-    return { loop: "ours", session, close: () => session.close() };
-  } catch (error) {
-    const retryable = CoppiceError.is(error) ? error.retryable : false;
-    throw loadFailed(agent, "provider_unavailable", retryable, error);
-  }
-}
-
-function loadFailed(agent: AgentRecord, reason: string, retryable: boolean, cause?: unknown): RejectedError {
-  const because = cause === undefined ? "" : `: ${describeError(cause)}`;
-  return new RejectedError(
-    "LOAD_FAILED",
-    `agent ${agent.path} cannot be loaded (${reason})${because}.`,
-    {
-      path: agent.path,
-      reason,
-      retryable,
-    },
-    cause,
-  );
-}
-
 /** Facts for the choice of whom to unload. */
 export function unloadFacts(tree: Tree, threadId: ThreadId): UnloadFacts {
   const session = tree.sessions.get(threadId);
   const mailbox = tree.mailboxes.get(threadId);
   const state = session?.lifecycle.state;
+  const { startable, queued } = turnOf(tree, threadId);
   const waiting = state === "waiting" && (tree.runs.get(threadId)?.grant?.permit ?? null) === null;
   return {
     lastRunSettled: state === "idle",
     inParkableWait:
-      waiting && (session?.agent.openRequests ?? 0) === 0 && tree.parksWaits(session!.agent.config.provider),
-    // A return that waits for its permit keeps its session.
-    reserved: state === undefined || tree.lane.isWaiting(threadId) || tree.starting.has(threadId),
-    triggerMailPending: (mailbox?.triggers ?? 0) > 0,
-    queueOnlyMailPending: (mailbox?.unread ?? 0) > (mailbox?.triggers ?? 0),
+      waiting &&
+      !tree.held.has(threadId) &&
+      (session?.agent.openRequests ?? 0) === 0 &&
+      tree.parksWaits(session!.agent.config.provider),
+    reserved: state === undefined || queued || tree.starting.has(threadId),
+    triggerMailPending: startable && (mailbox?.triggers ?? 0) > 0,
+    queueOnlyMailPending: (mailbox?.unread ?? 0) > (startable ? (mailbox?.triggers ?? 0) : 0),
     requestPending: (session?.agent.openRequests ?? 0) > 0,
     pinPendingMail: session?.agent.config.pinPendingMail ?? false,
+  };
+}
+
+/**
+ * What its place in the queue means for its session. A return that waits for its permit keeps it. So does a new run, but
+ * for one that the runs of the minute hold up (BUD-5): that is loaded again when it may start. Mail in a scope whose budget
+ * is spent starts nothing at all (BUD-2).
+ */
+function turnOf(tree: Tree, threadId: ThreadId): { readonly startable: boolean; readonly queued: boolean } {
+  const path = tree.sessions.get(threadId)?.agent.path;
+  const spent = path !== undefined && spentScope(tree.exhausted, path) !== null;
+  return {
+    startable: !tree.rateHeld && !spent,
+    queued: tree.lane.isWaiting(threadId, tree.rateHeld ? "return" : undefined),
   };
 }
 
@@ -259,7 +246,7 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
       const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
       const busy =
         before === "idle"
-          ? run !== undefined || tx.store.mailbox(threadId).triggers > 0
+          ? run !== undefined || (turnOf(tree, threadId).startable && tx.store.mailbox(threadId).triggers > 0)
           : run?.status !== "waiting";
       const wakes = before === "waiting" && tx.store.openWaitsOf(threadId).length === 0;
       if (busy || wakes || agent.state !== "open") return false;
@@ -271,13 +258,13 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
     throw error;
   }
   if (session.lifecycle.state !== "unloading") return !tree.sessions.has(threadId);
-  if (!calm || tree.lane.isWaiting(threadId)) {
+  if (!calm || turnOf(tree, threadId).queued) {
     stay(session);
     return false;
   }
   session.lifecycle.send("UNLOADED");
   forget(tree, threadId);
-  await closeSession(tree, session);
+  tree.track(closeSession(tree, session));
   return true;
 }
 
@@ -296,5 +283,5 @@ export function forget(tree: Tree, threadId: ThreadId): void {
   tree.sessions.delete(threadId);
   tree.mailboxes.delete(threadId);
   tree.runs.delete(threadId);
-  tree.notHeld(threadId);
+  tree.held.drop(threadId);
 }

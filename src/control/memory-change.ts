@@ -2,10 +2,11 @@
  * What memory has to know of a plan once it is durable, read back inside the plan: mailboxes of those that have mail, and who
  * wants to run with all that its admission needs.
  */
+import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import type { ThreadId } from "../protocol/ids.ts";
-import type { Limits } from "../protocol/limits.ts";
 import type { Mailbox } from "../protocol/mail.ts";
 import { lineOf } from "./family.ts";
+import { spentScope } from "./spent-scope.ts";
 import type { Transaction } from "./transaction.ts";
 import type { Candidate } from "./tree.ts";
 
@@ -14,24 +15,26 @@ export interface MemoryChange {
   readonly mailboxes: readonly (readonly [ThreadId, Mailbox])[];
   readonly wake: readonly Candidate[];
   readonly resume: readonly Candidate[];
-  /** Agents whose last pending work has ended before it had a run. */
+  /** Agents whose last pending work has ended before it had a run, or that are in a scope whose budget is spent. */
   readonly unqueued: readonly ThreadId[];
-  readonly limits: Limits | null;
+  readonly bounds: Pick<TreeRecord, "limits" | "exhausted"> | null;
 }
 
 export function memoryChange(tx: Transaction): MemoryChange {
   const { effects } = tx;
+  const isSpent = ({ path }: AgentRecord): boolean => spentScope(tx.tree().exhausted, path) !== null;
   return {
     mailboxes: [...effects.mail].map((id) => [id, tx.store.mailbox(id)] as const),
-    wake: [...effects.wake].flatMap((id) => candidate(tx, id) ?? []),
+    // Nobody is woken where nothing may start; whoever raises the budget wakes them.
+    wake: [...effects.wake].flatMap((id) => (isSpent(tx.agent(id)) ? [] : (candidate(tx, id) ?? []))),
     resume: [...effects.resume].flatMap((id) => candidate(tx, id) ?? []),
     unqueued: effects.worksEnded.flatMap((id) => {
       const { executor } = tx.store.work(id)!;
-      return tx.agent(executor).currentRun === null && tx.store.mailbox(executor).triggers === 0
-        ? [executor]
-        : [];
+      const agent = tx.agent(executor);
+      const starts = tx.store.mailbox(executor).triggers > 0 && !isSpent(agent);
+      return agent.currentRun === null && !starts ? [executor] : [];
     }),
-    limits: tx.limitsChanged ? tx.tree().limits : null,
+    bounds: tx.boundsChanged ? tx.tree() : null,
   };
 }
 

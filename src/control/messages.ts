@@ -153,8 +153,7 @@ export function userInput(
   requireAdmissible(tx, agent, false);
   // Whoever has planned on the revision before this one is told so.
   tx.putAgent(agent, {});
-  return requestWork(tx, actingAs(tx, caller), agent, input, "user", {
-    steer: input.onBusy === "steer",
-    nextRun: busy && (input.onBusy === "queue" || isForAnother(tx, agent, input)),
-  });
+  const nextRun = busy && (input.onBusy === "queue" || isForAnother(tx, agent, input));
+  const steer = input.onBusy === "steer" && !nextRun;
+  return requestWork(tx, actingAs(tx, caller), agent, input, "user", { steer, nextRun });
 }

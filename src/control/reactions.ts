@@ -45,11 +45,7 @@ export function createReactions(pump: () => void): Reactions {
     },
     mend: mendRow,
     doubtful,
-    rateReached(tree, candidate) {
-      // Held first: it would be admitted again at once.
-      holdForRate(tree, pump);
-      wake(tree, candidate);
-    },
+    rateReached: (tree) => holdForRate(tree, pump),
   };
 }
 
@@ -60,7 +56,7 @@ function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
   const session = tree.sessions.get(threadId);
   const active = tree.runs.get(threadId);
   if (active?.runId === runId) tree.runs.delete(threadId);
-  tree.notHeld(threadId);
+  tree.held.drop(threadId);
   if (session?.run?.id === runId) {
     session.run = null;
     session.agent = { ...session.agent, openRequests: 0 };

@@ -18,7 +18,7 @@ export function reconcile(tx: Transaction, tree: Tree): ReadonlyMap<ThreadId, nu
   const items = new Map([...tree.sessions.keys()].map((id) => [id, tx.agent(id).items]));
   // What was lost is told: who follows the events reads up to the last one.
   tx.effects.events.push(...tx.store.events(tx.treeId, tx.store.lastEvent(tx.treeId) - 1, 1));
-  tx.limitsChanged = true;
+  tx.boundsChanged = true;
   for (const threadId of tree.sessions.keys()) tx.effects.mail.add(threadId);
   for (const threadId of tree.loading.keys()) tx.effects.agents.add(threadId);
   recoverUndriven(tx, (run) => inHand(tree, run));

@@ -9,11 +9,12 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
+import { isForLater } from "../mailbox/drain.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
-import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
+import { spentScope } from "./spent-scope.ts";
 import { chosenProvider } from "./chosen-provider.ts";
 import { bindingOf, delegatedFrom } from "./thread-context.ts";
 import { acceptStart } from "./start-accept.ts";
@@ -31,7 +32,7 @@ export function reserveRun(
 ): RunRecord | "rate" | "elsewhere" | null {
   let agent = tx.agent(threadId);
   if (agent.state !== "open" || agent.currentRun !== null || agent.hostDriven) return null;
-  if (spentScope(tx, agent.path) !== null) return null;
+  if (spentScope(tx.tree().exhausted, agent.path) !== null) return null;
   const rate = admitRate(tx.tree().recentRuns, tx.now, tx.limits.runsPerMinute);
   if (rate.kind === "refused") return "rate";
   endOverservedWorks(tx, agent);
@@ -271,6 +272,7 @@ export function worksOfStart(tx: Transaction, run: RunRecord, seq: number): read
   const works = new Set<WorkId>();
   for (const mail of unreadOf(tx.store, run.threadId)) {
     if (mail.seq > seq) break;
+    if (isForLater(mail, run.reservedSeq)) continue;
     for (const asked of worksAskedBy(tx, mail)) works.add(asked);
     if (mail.resultOf === null) continue;
     for (const holder of must(tx.store.work(mail.resultOf), "work", mail.resultOf).holds) {

@@ -77,3 +77,9 @@ export function requireAdapter(
     { provider },
   );
 }
+
+/** Of a provider that this runtime was not given nothing is known: its waits are left as they are stored (RES-9). */
+export function parksWaits(shared: Pick<Shared, "adapter">, provider: string): boolean {
+  const adapter = shared.adapter(provider);
+  return adapter === undefined || (adapter.loop === "ours" && adapter.capabilities.parksWaits);
+}

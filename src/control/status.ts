@@ -1,6 +1,7 @@
 /** Status of an agent, derived from run, work and mail, never stored (runtime.md, "Words of state"). */
 import type { AgentRecord, AgentStatus, CodexStatus } from "../protocol/agent.ts";
 import type { StoreView } from "../store/port.ts";
+import { spentScope } from "./spent-scope.ts";
 
 /** What only memory knows: the order of the queue. */
 export interface QueuePositions {
@@ -23,13 +24,22 @@ export function statusOf(view: StoreView, agent: AgentRecord, queue: QueuePositi
         return { kind: "running" };
     }
   }
-  if (!agent.hostDriven && view.mailbox(agent.threadId).triggers > 0) {
+  if (startsRun(view, agent)) {
     return { kind: "queued", position: queue.position?.(agent.threadId) ?? 0 };
   }
   if (view.openWorksOf(agent.threadId).some((work) => work.state === "awaiting_children")) {
     return { kind: "awaiting_children" };
   }
   return { kind: "idle", last: agent.lastOutcome?.status ?? null };
+}
+
+/** Trigger-turn mail is pending, and no budget that is spent keeps it from starting a run (BUD-2). */
+export function startsRun(
+  view: StoreView,
+  { treeId, threadId, path, state, hostDriven }: AgentRecord,
+): boolean {
+  if (state !== "open" || hostDriven || view.mailbox(threadId).triggers === 0) return false;
+  return spentScope(view.tree(treeId)!.exhausted, path) === null;
 }
 
 function waitingOn(view: StoreView, agent: AgentRecord): string[] {
@@ -55,7 +65,7 @@ export function codexStatus(view: StoreView, agent: AgentRecord, memory: Residen
   if (agent.state !== "open") return "shutdown";
   const loaded = agent.parent === null || agent.currentRun !== null || memory.resident(agent.threadId);
   if (!loaded) return "not_found";
-  if (agent.currentRun !== null || view.mailbox(agent.threadId).triggers > 0) return "running";
+  if (agent.currentRun !== null || startsRun(view, agent)) return "running";
   const last = agent.lastOutcome;
   if (last === null || !memory.ran(agent.threadId)) return "pending_init";
   if (last.status === "completed") return { completed: last.text === "" ? null : last.text };

@@ -6,6 +6,7 @@ import type { ItemBody } from "../protocol/transcript.ts";
 import { addUsage, type Usage } from "../protocol/usage.ts";
 import type { AskedAbout } from "../protocol/wait.ts";
 import { chargeRun } from "./charge.ts";
+import { expireRequest } from "./requests.ts";
 import { type Accepted, appendItems, currentRun, textOf } from "./runs.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -52,7 +53,11 @@ function openParts(
   { parts }: Extract<ItemBody, { kind: "assistant" }>,
 ): void {
   for (const part of parts) {
-    if (part.type === "request") openRequest(tx, tx.agent(agent.threadId), run, part);
+    if (part.type === "request") {
+      openRequest(tx, tx.agent(agent.threadId), run, part);
+      // The last step waits for nobody (RUN-3).
+      if (run.wrapUpOffered) expireRequest(tx, part.requestId);
+    }
     if (part.type === "tool_call")
       tx.emit("tool.called", agent, { runId: run.id }, { callId: part.callId, tool: part.name });
   }

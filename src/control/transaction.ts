@@ -198,11 +198,11 @@ export class Transaction extends Look {
   /** Results that this commit has put into the tree's inbox. */
   readonly inboxed = new Set<MailId>();
 
-  /** The tree's limits were written: memory takes them over. */
-  limitsChanged = false;
+  /** The tree's limits were written, or which of its budgets are spent: memory takes them over. */
+  boundsChanged = false;
 
   putTree(change: Partial<TreeRecord>): void {
-    if (change.limits !== undefined) this.limitsChanged = true;
+    if (change.limits !== undefined || change.exhausted !== undefined) this.boundsChanged = true;
     const tree = this.tree();
     this.store.putTree({ ...tree, ...change, revision: tree.revision + 1 });
   }

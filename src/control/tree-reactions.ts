@@ -17,6 +17,6 @@ export interface Reactions {
   mend(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean>;
   /** A commit failed whose outcome is unknown: memory is held against the store again. */
   doubtful(tree: Tree): void;
-  /** The runs a minute are used up: the agent stays queued until the minute allows (BUD-5). */
-  rateReached(tree: Tree, candidate: Candidate): void;
+  /** The runs a minute are used up: who is queued stays so until the minute allows (BUD-5). */
+  rateReached(tree: Tree): void;
 }

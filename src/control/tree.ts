@@ -6,7 +6,7 @@
  * - O2 After `lose` nothing is committed and nothing is dispatched; what runs is aborted (REC-6).
  */
 import type { AgentPath } from "../protocol/agent-path.ts";
-import type { AgentConfig, AgentRecord } from "../protocol/agent.ts";
+import type { AgentConfig, AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
 import { ASSUMED_CONTEXT_WINDOW, type Limits } from "../protocol/limits.ts";
@@ -27,8 +27,9 @@ import { Reservations } from "./budget-scopes.ts";
 import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
+import { HeldRuns } from "./held-runs.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
-import { requireAdapter, type Shared } from "./shared.ts";
+import { parksWaits, requireAdapter, type Shared } from "./shared.ts";
 import {
   type ConfigRequest,
   type Effects,
@@ -38,6 +39,7 @@ import {
   type Workspaces,
 } from "./transaction.ts";
 import { Watchers } from "./watchers.ts";
+import type { Loading } from "./open-provider.ts";
 import type { Reactions } from "./tree-reactions.ts";
 import { WorkspaceJobs } from "./workspace-jobs.ts";
 
@@ -55,7 +57,7 @@ export interface TreeParts {
   readonly treeId: TreeId;
   readonly lease: Lease;
   readonly profile: Profile;
-  readonly limits: Limits;
+  readonly bounds: Pick<TreeRecord, "limits" | "exhausted">;
   readonly residency: Residency;
   readonly permits: PermitPool;
   readonly lane: AdmissionLane<Grant>;
@@ -80,14 +82,13 @@ export class Tree implements PlanContext {
   readonly permits: PermitPool;
   readonly lane: AdmissionLane<Grant>;
   readonly sessions = new Map<ThreadId, Session>();
-  /** Loads under way; `stale` when a commit has changed what one has read. */
-  readonly loading = new Map<ThreadId, { stale: boolean }>();
+  /** Loads under way. */
+  readonly loading = new Map<ThreadId, Loading>();
   readonly runs = new Map<ThreadId, ActiveRun>();
   /** Unread mail of loaded agents, for the choice of whom to unload. */
   readonly mailboxes = new Map<ThreadId, Mailbox>();
   readonly reservations: Reservations;
-  /** Runs that wait for reservations of a budget (BUD-2). */
-  readonly #held = new Map<ThreadId, Candidate>();
+  readonly held: HeldRuns;
   readonly events = new EventHub();
   readonly watchers: Watchers;
   readonly jobs = new WorkspaceJobs(() => this.reactions.drained(this));
@@ -99,6 +100,8 @@ export class Tree implements PlanContext {
   /** Ends a group of processes each; called when this owner gives up or is lost (REC-6). */
   readonly groups = new Set<() => void>();
   limits: Limits;
+  /** Scopes whose budget is spent. */
+  exhausted: TreeRecord["exhausted"];
   lease: Lease;
   deadline: { readonly at: number; readonly timer: Timer } | null = null;
   /** Set while waits for threads of other trees are open. */
@@ -119,11 +122,15 @@ export class Tree implements PlanContext {
   constructor(parts: TreeParts) {
     this.shared = parts.shared;
     this.reservations = new Reservations(parts.shared.releases);
+    this.held = new HeldRuns(parts.shared.releases, (candidate) => {
+      if (this.state === "owned") this.reactions.resume(this, candidate);
+    });
     this.watchers = new Watchers(() => parts.shared.clock.hold?.());
     this.treeId = parts.treeId;
     this.lease = parts.lease;
     this.profile = parts.profile;
-    this.limits = parts.limits;
+    this.limits = parts.bounds.limits;
+    this.exhausted = parts.bounds.exhausted;
     this.residency = parts.residency;
     this.permits = parts.permits;
     this.lane = parts.lane;
@@ -169,8 +176,7 @@ export class Tree implements PlanContext {
   }
 
   parksWaits(provider: string): boolean {
-    const adapter = this.shared.adapter(provider);
-    return adapter?.loop === "ours" && adapter.capabilities.parksWaits;
+    return parksWaits(this.shared, provider);
   }
 
   loop(provider: string): "ours" | "theirs" {
@@ -216,24 +222,11 @@ export class Tree implements PlanContext {
     return sha256(this.shared.ids.mint("tok"));
   }
 
-  /** `seen` is what had been given back when the run was refused: what came back since is not missed. */
-  heldByBudget(candidate: Candidate, seen: number): void {
-    this.#held.set(candidate.threadId, candidate);
-    this.shared.releases.wait(this.#resumeHeld);
-    if (this.shared.releases.count !== seen) this.#resumeHeld();
+  /** What it was to be loaded for is over; who asks for more has a place in the queue. */
+  #callOff(threadId: ThreadId): void {
+    const why = `${threadId} has nothing to be loaded for any more.`;
+    this.loading.get(threadId)?.off.abort(new InterruptedError("RUN_INTERRUPTED", why));
   }
-
-  /** Its run is over, or not in memory any more: there is nothing to come back to. */
-  notHeld(threadId: ThreadId): void {
-    this.#held.delete(threadId);
-  }
-
-  #resumeHeld = (): void => {
-    if (this.state !== "owned" || this.#held.size === 0) return;
-    const held = [...this.#held.values()];
-    this.#held.clear();
-    for (const candidate of held) this.reactions.resume(this, candidate);
-  };
 
   partialText = (threadId: ThreadId): string => this.sessions.get(threadId)?.partialText ?? "";
 
@@ -329,6 +322,7 @@ export class Tree implements PlanContext {
     this.doubt?.cancel();
     this.hostGrace?.cancel();
     this.lane.cancelAll();
+    for (const { off } of this.loading.values()) off.abort(reason);
     for (const end of this.groups) end();
     for (const [threadId, session] of this.sessions) {
       session.generation += 1;
@@ -345,7 +339,7 @@ export class Tree implements PlanContext {
   }
 
   apply(effects: Effects, change: MemoryChange): void {
-    if (change.limits !== null) this.limits = change.limits;
+    if (change.bounds !== null) ({ limits: this.limits, exhausted: this.exhausted } = change.bounds);
     for (const [threadId, mailbox] of change.mailboxes) {
       if (this.sessions.has(threadId)) this.mailboxes.set(threadId, mailbox);
     }
@@ -357,12 +351,19 @@ export class Tree implements PlanContext {
     this.events.publish(effects.events);
     for (const { threadId, runId, why } of effects.stop) this.reactions.stop(this, threadId, runId, why);
     for (const threadId of change.unqueued) {
+      this.#callOff(threadId);
       if (this.lane.isWaiting(threadId, "new")) this.lane.cancel(threadId);
     }
     // Before the permits of what has settled are given back: a return goes first (EXE-3).
     for (const candidate of change.resume) this.reactions.resume(this, candidate);
-    for (const { threadId, runId } of effects.settled) this.reactions.settled(this, threadId, runId);
-    for (const threadId of effects.closed) this.reactions.closed(this, threadId);
+    for (const { threadId, runId } of effects.settled) {
+      this.#callOff(threadId);
+      this.reactions.settled(this, threadId, runId);
+    }
+    for (const threadId of effects.closed) {
+      this.#callOff(threadId);
+      this.reactions.closed(this, threadId);
+    }
     for (const candidate of change.wake) this.reactions.wake(this, candidate);
     if (effects.deadlines) this.reactions.deadlines(this);
     if (effects.threadWaits) this.reactions.threadWaits(this);

@@ -5,7 +5,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { StoreView } from "../store/port.ts";
 import { type Live, NOT_LIVE, owed, owes } from "./listing.ts";
-import { statusOf } from "./status.ts";
+import { startsRun, statusOf } from "./status.ts";
 
 /** Why an agent does what it does, or does not. */
 export interface Explanation {
@@ -25,6 +25,7 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   if (owner === null) say("No process owns this tree now, so nothing runs; open it, or use --run.");
   else say(`The tree is owned by ${owner}.`);
   const run = agent.currentRun === null ? undefined : view.run(agent.currentRun);
+  const starts = run === undefined && startsRun(view, agent);
   if (agent.state !== "open") say(`It is ${agent.state}; it takes no mail and never runs again.`);
   if (run !== undefined) {
     const served = run.serves.length === 0 ? "no open work" : run.serves.join(", ");
@@ -43,11 +44,8 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
     for (const request of view.openRequestsOf(agent.threadId))
       say(`It waits for an answer to ${request.kind} ${request.id}: ${request.text}`);
   } else if (mailbox.triggers > 0) {
-    const position = live.position(agent.threadId);
     say(
-      position > 0
-        ? `${mailbox.triggers} trigger-turn messages are pending; it is number ${position} in the queue for a permit and a slot.`
-        : `${mailbox.triggers} trigger-turn messages are pending and start a run when the tree is owned and a permit is free.`,
+      `${mailbox.triggers} trigger-turn messages are pending${whatTheyStart(starts, live.position(agent.threadId))}.`,
     );
   } else if (mailbox.unread > 0) {
     say(`${mailbox.unread} unread messages are queue-only: they wait for the next run and start none.`);
@@ -55,7 +53,11 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   if (mailbox.oldestUnreadAt !== null)
     say(`The oldest unread message came at ${iso(mailbox.oldestUnreadAt)}.`);
   // Who is loaded, only the memory of the owner knows.
-  if (live !== NOT_LIVE || owner === null) say(residency(agent, live, mailbox, run !== undefined));
+  const tree = view.tree(agent.treeId);
+  const rate = starts ? admitRate(tree!.recentRuns, view.now(), tree!.limits.runsPerMinute) : null;
+  const pins = rate?.kind === "admitted";
+  if (live !== NOT_LIVE || owner === null)
+    say(residency(agent, live, mailbox.unread, pins, run !== undefined));
   for (const { work, executor } of owes(view, agent, live)) {
     const to =
       work.replyTo?.path ?? (work.requester.kind === "user" ? work.requester.name : work.requester.path);
@@ -65,19 +67,15 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   for (const { work, executor, status: other } of owed(view, agent, live)) {
     say(`${executor} owes it ${work.id} (${work.state}); that agent is ${other.kind}.`);
   }
-  const tree = view.tree(agent.treeId);
   for (const spent of tree?.exhausted ?? []) {
     if (agent.path === spent.path || agent.path.startsWith(`${spent.path}/`))
       say(`The ${spent.budget} budget of ${spent.path} is spent; raise it.`);
   }
-  if (run === undefined && mailbox.triggers > 0 && tree !== undefined) {
-    const rate = admitRate(tree.recentRuns, view.now(), tree.limits.runsPerMinute);
-    if (rate.kind === "refused") {
-      const again = rate.retryAfterMs === null ? "never" : `in ${rate.retryAfterMs} ms`;
-      say(
-        `The tree has started ${rate.use} runs within a minute, as many as it may; the next starts ${again}.`,
-      );
-    }
+  if (rate?.kind === "refused") {
+    const again = rate.retryAfterMs === null ? "never" : `in ${rate.retryAfterMs} ms`;
+    say(
+      `The tree has started ${rate.use} runs within a minute, as many as it may; the next starts ${again}.`,
+    );
   }
   reasons.push(...fromLog(view, agent));
   if (agent.lastOutcome !== null)
@@ -85,17 +83,19 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   return { path: agent.path, status: status.kind, reasons };
 }
 
-function residency(
-  agent: AgentRecord,
-  live: Live,
-  mailbox: { readonly triggers: number; readonly unread: number },
-  running: boolean,
-): string {
+function whatTheyStart(starts: boolean, position: number): string {
+  if (!starts) return " and start nothing while a budget is spent";
+  if (position > 0) return `; it is number ${position} in the queue for a permit and a slot`;
+  return " and start a run when the tree is owned and a permit is free";
+}
+
+/** `pins`: its mail starts a run as soon as it can be admitted. */
+function residency(agent: AgentRecord, live: Live, unread: number, pins: boolean, running: boolean): string {
   if (!live.loaded(agent.threadId)) return "It is not resident; it is loaded when it has something to do.";
   if (running)
     return "It is resident and cannot be unloaded: its run is not settled, or waits in a way that can be parked.";
-  if (mailbox.triggers > 0) return "It is resident and cannot be unloaded: trigger-turn mail is pending.";
-  if (mailbox.unread > 0 && agent.config.pinPendingMail)
+  if (pins) return "It is resident and cannot be unloaded: trigger-turn mail is pending.";
+  if (unread > 0 && agent.config.pinPendingMail)
     return "It is resident and cannot be unloaded: its unread mail pins it.";
   return "It is resident and may be unloaded when room is wanted.";
 }

@@ -5,10 +5,11 @@
  * - D1 Oldest first, without a gap: what does not fit waits together with all that came later.
  * - D2 Never nothing while there is something to take, however large the first message is.
  * - D3 Mail that a wait of this run handed out is not drained as mail (WAI-3); mail for the next run does not join one that
- *   is under way.
+ *   was reserved before it.
  */
 import type { RunId } from "../protocol/ids.ts";
 import type { MailRecord } from "../protocol/mail.ts";
+import type { RunRecord } from "../protocol/run.ts";
 
 export interface DrainRequest {
   /** Oldest first. */
@@ -60,14 +61,24 @@ export function selectBatch(request: DrainRequest): Batch {
   return { mail, stubs: leftOut.filter((one) => one.resultOf !== null), leftOut, more };
 }
 
-/** Whether trigger-turn mail for which the run was reserved is still out, so that it may not end `completed` (MBX-4). */
-export function owesReservedMail(unread: readonly MailRecord[], runId: RunId, reservedSeq: number): boolean {
-  return unread.some((mail) => mail.trigger && mail.seq <= reservedSeq && mail.boundRunId !== runId);
+/** What a later request of the run can take, and nothing else can hold its end up. */
+export function joining(
+  unread: Iterable<MailRecord>,
+  { id, reservedSeq }: Pick<RunRecord, "id" | "reservedSeq">,
+): readonly MailRecord[] {
+  return [...unread].filter((mail) => mayJoin(mail, { runId: id, phase: "boundary", reservedSeq }));
 }
 
-function mayJoin(mail: MailRecord, request: DrainRequest): boolean {
+/** Mail that waits for a run after the one that was reserved up to `reservedSeq`. */
+export function isForLater(
+  { nextRun, seq }: Pick<MailRecord, "nextRun" | "seq">,
+  reservedSeq: number,
+): boolean {
+  return nextRun && seq > reservedSeq;
+}
+
+function mayJoin(mail: MailRecord, request: Omit<DrainRequest, "unread" | "budgetBytes">): boolean {
   const { runId, phase, lateAfter = null, reservedSeq = 0 } = request;
-  if (mail.state !== "accepted" || mail.boundRunId === runId) return false;
-  if (phase === "boundary") return !mail.nextRun || mail.seq <= reservedSeq;
-  return lateAfter === null || mail.kind === "user" || mail.seq <= lateAfter;
+  if (mail.state !== "accepted" || mail.boundRunId === runId || isForLater(mail, reservedSeq)) return false;
+  return phase === "boundary" || lateAfter === null || mail.kind === "user" || mail.seq <= lateAfter;
 }

@@ -58,9 +58,9 @@ export interface MailDraft {
   readonly kind: MailKind;
   readonly authority: Authority;
   readonly trigger: boolean;
-  /** User input that is to enter the live run at its next boundary and reopens a run that has given its answer. */
+  /** User input that is to enter the live run at its next boundary and reopens one that has answered; never with `nextRun`. */
   readonly steer: boolean;
-  /** Not taken by a run that is already under way (`onBusy: "queue"`). */
+  /** Not taken by a run that was reserved before it came (`onBusy: "queue"`, or another provider than the run's). */
   readonly nextRun: boolean;
   /** The work this mail asks for. */
   readonly workId: WorkId | null;

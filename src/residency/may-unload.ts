@@ -4,11 +4,13 @@
 export interface UnloadFacts {
   /** Its last run is settled, or it never ran. A start that delivers a handoff or forks natively is a run that is not settled. */
   readonly lastRunSettled: boolean;
-  /** The only open calls of its run are waits, and its adapter can park them. */
+  /** The only open calls of its run are waits, and its adapter can park them; one that a budget holds up has none. */
   readonly inParkableWait: boolean;
   /** A run of it is reserved. */
   readonly reserved: boolean;
+  /** Trigger-turn mail that may start a run now. */
   readonly triggerMailPending: boolean;
+  /** Any other mail. */
   readonly queueOnlyMailPending: boolean;
   /** A question or an approval. */
   readonly requestPending: boolean;
@@ -23,6 +25,10 @@ export function mayUnload(agent: UnloadFacts): boolean {
     (!agent.triggerMailPending || agent.inParkableWait) &&
     !agent.requestPending
   );
+}
+
+export function sameFacts(one: UnloadFacts, other: UnloadFacts): boolean {
+  return (Object.keys(one) as (keyof UnloadFacts)[]).every((fact) => one[fact] === other[fact]);
 }
 
 /** Lower goes first; least recently used decides within a rank. */

@@ -7,12 +7,13 @@
  * - R2 Nothing is reserved unless `count` is below the limit. Only `reclaim` can take it above; then no load is admitted.
  * - R3 A wait that can be parked keeps its slot and is a candidate like others, so what is loaded stays below the limit;
  *   only one that cannot be parked lends it.
- * - R4 An unload that fails leaves the agent resident and touched, and the next candidate is asked.
+ * - R4 An unload that fails leaves the agent resident and touched, and the next candidate is asked. It is not asked again
+ *   before it was used, or what is known of it has changed, or `askAgain` says so.
  */
 import { InvariantError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import { Lru, type LruLinks } from "./lru.ts";
-import { type UnloadFacts, unloadRank, UNLOAD_RANKS } from "./may-unload.ts";
+import { sameFacts, type UnloadFacts, unloadRank, UNLOAD_RANKS } from "./may-unload.ts";
 
 export interface ResidencyOptions {
   readonly limit: number;
@@ -72,9 +73,10 @@ export class Residency {
   readonly #order = new Lru<Slot>();
   #count = 0;
   #unloading = 0;
-  /** Room that was last asked for, and those whose unload failed since. */
+  /** Room that was last asked for. */
   #wanted: { readonly need: number; readonly pinned: boolean } = { need: 0, pinned: false };
-  readonly #failed = new Set<Slot>();
+  /** Those whose unload failed, with what was known of them after it. */
+  readonly #failed = new Map<Slot, UnloadFacts>();
 
   constructor(options: ResidencyOptions) {
     this.limit = options.limit;
@@ -168,8 +170,11 @@ export class Residency {
     const ranks = { no_mail: [] as Slot[], mail: [] as Slot[], pinned: [] as Slot[] };
     for (const slot of this.#order) {
       if (ranks.no_mail.length >= need) break;
-      if (!slot.counted || this.#failed.has(slot)) continue;
-      const rank = unloadRank(this.#facts(slot.threadId));
+      if (!slot.counted) continue;
+      const facts = this.#facts(slot.threadId);
+      const failed = this.#failed.get(slot);
+      if (failed !== undefined && sameFacts(failed, facts)) continue;
+      const rank = unloadRank(facts);
       if (rank !== null) ranks[rank].push(slot);
     }
     const allowed = UNLOAD_RANKS.filter((rank) => pinned || rank !== "pinned");
@@ -181,7 +186,6 @@ export class Residency {
    * allows pinned ones (RES-3). Answers how many will be free when the unloads under way succeed; `onRoom` tells when.
    */
   makeRoom(need: number, pinned = false): number {
-    this.#failed.clear();
     this.#wanted = { need, pinned };
     this.#startUnloads();
     return this.limit - this.#count + this.#unloading;
@@ -200,7 +204,15 @@ export class Residency {
 
   /** For `Slot`. */
   touched(slot: Slot): void {
-    if (slot.state === "resident") this.#order.touch(slot);
+    if (slot.state !== "resident") return;
+    this.#failed.delete(slot);
+    this.#order.touch(slot);
+  }
+
+  /** Its unload failed for a reason that may have passed. */
+  askAgain(threadId: ThreadId): void {
+    const slot = this.#slots.get(threadId);
+    if (slot !== undefined) this.#failed.delete(slot);
   }
 
   #startUnloads(): void {
@@ -232,7 +244,7 @@ export class Residency {
     this.#unloading -= 1;
     slot.state = "resident";
     this.#order.touch(slot);
-    this.#failed.add(slot);
+    this.#failed.set(slot, this.#facts(slot.threadId));
     this.#startUnloads();
   }
 

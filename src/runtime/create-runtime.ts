@@ -243,7 +243,7 @@ class OwnRuntime implements Runtime {
       treeId,
       lease,
       profile,
-      limits: record.limits,
+      bounds: record,
       residency: profile.residentsPerTree
         ? this.#newResidency(Math.max(1, record.limits.running ?? this.#limits.residents))
         : this.#residency,

@@ -29,7 +29,7 @@ export function residencyOf(limit: number, { shared, trees, pump }: ResidencyPor
     pump();
     for (const tree of trees()) tree.watchers.changed();
   };
-  return new Residency({
+  const residency: Residency = new Residency({
     limit,
     facts: (threadId) => {
       const tree = treeOf(threadId);
@@ -46,13 +46,18 @@ export function residencyOf(limit: number, { shared, trees, pump }: ResidencyPor
       } catch (error) {
         // The store failed: it stays resident (RES-4), and who waits is asked again after a while.
         shared().logger.warn({ threadId, err: error }, "an agent could not be unloaded");
-        shared().clock.setTimer(UNLOAD_RETRY_MS, lookAgain, { keepAlive: true });
+        const again = (): void => {
+          residency.askAgain(threadId);
+          lookAgain();
+        };
+        shared().clock.setTimer(UNLOAD_RETRY_MS, again, { keepAlive: true });
         return false;
       }
     },
     onRoom: lookAgain,
     onReleased: (threadId) => found.delete(threadId),
   });
+  return residency;
 }
 
 /** After a store failed under an unload. */

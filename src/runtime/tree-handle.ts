@@ -21,6 +21,7 @@ import {
 } from "../control/listing.ts";
 import { check } from "../platform/check.ts";
 import { resolveTarget } from "../control/resolve-target.ts";
+import { startsRun } from "../control/status.ts";
 import type { Tree } from "../control/tree.ts";
 import type { Page } from "../store/port.ts";
 import { Agent, type Keyed, type PageOptions } from "./agent.ts";
@@ -137,8 +138,9 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /**
-   * Resolves when no agent runs or waits to run. An open question counts as idle, since it waits for somebody outside; an
-   * agent that lacks its provider or a tool does not (`why` names it), so give a signal where that may happen.
+   * Resolves when no agent runs or waits to run. An open question counts as idle, since it waits for somebody outside, and
+   * so does mail in a scope whose budget is spent; an agent that lacks its provider or a tool does not (`why` names it), so
+   * give a signal where that may happen.
    */
   async idle(signal?: AbortSignal): Promise<void> {
     check("TreeHandle.idle", TREE.idle, signal);
@@ -149,7 +151,7 @@ export class TreeHandle implements AsyncDisposable {
         const runs = view
           .openRuns(this.id)
           .some((run) => run.status !== "waiting" || view.openRequestsOf(run.threadId).length === 0);
-        return runs || view.triggered(this.id).some((id) => view.agent(id)?.state === "open");
+        return runs || view.triggered(this.id).some((id) => startsRun(view, view.agent(id)!));
       });
       return busy ? undefined : true;
     }, signal);

@@ -1,15 +1,19 @@
-/** One call of a tool of ours, within a span, cut off when the run is stopped or its time is used up. */
+/**
+ * One call of a tool of ours, within a span, cut off when the run is stopped or its time is used up. In the wrap-up step,
+ * which is offered no tools, none is carried out, whatever the model asks for (RUN-3).
+ */
 import type { ToolInvocation, ToolOutcome } from "../protocol/tool.ts";
 import type { RunPorts } from "./ports.ts";
 import type { Session } from "./session.ts";
 
-export function executeTool(
+export async function executeTool(
   session: Session,
   ports: RunPorts,
   signal: AbortSignal,
   call: ToolInvocation,
 ): Promise<ToolOutcome> {
   const run = session.run!;
+  if (run.wrapUpOffered) return { kind: "result", output: LAST_STEP, isError: true };
   return ports.span(
     `execute_tool ${call.name}`,
     {
@@ -45,6 +49,8 @@ async function withinTime(outcome: Promise<ToolOutcome>, timeUp: AbortSignal): P
     timeUp.removeEventListener("abort", cut);
   }
 }
+
+const LAST_STEP = "This is the last step of this run and no tools can be called: say what you have.";
 
 const CUT_OFF =
   "Cut off: the time allowed for this run is used up. What the tool had begun may or may not have happened.";

@@ -55,12 +55,10 @@ export class TurnCalls {
   }
 
   async #carryOut(call: Extract<Call, { type: "tool_call" }>): Promise<void> {
-    const outcome = this.#turn.wrapUp
-      ? { kind: "result" as const, output: LAST_TURN, isError: true }
-      : await unlessAborted(
-          executeTool(this.#session, this.#ports, this.#jobs.until, call),
-          this.#jobs.until,
-        );
+    const outcome = await unlessAborted(
+      executeTool(this.#session, this.#ports, this.#jobs.until, call),
+      this.#jobs.until,
+    );
     if (this.#turn.cut) return;
     if (outcome.kind === "waiting") {
       // One that waited for an approval is made again.
@@ -112,5 +110,3 @@ const NOTHING: NextInput = {
   handed: [],
   modeHint: null,
 };
-
-const LAST_TURN = "This is the last turn of this run and no tools can be called: say what you have.";

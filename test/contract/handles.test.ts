@@ -1,6 +1,7 @@
 /** What the handles of trees, agents and works say holds of them, at their edges, too. */
 import { describe, expect, test } from "vitest";
 import { gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
+import { RejectedError, TransientError } from "../../src/protocol/errors.ts";
 import type { PageOptions } from "../../src/runtime/agent.ts";
 import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
 
@@ -20,6 +21,26 @@ describe.each(STORES)("handles on %s", (store) => {
     const work = await h.tree.root.send("yes", { signal: stored.signal });
     stored.abort();
     expect((await work.outcome()).ending).toBe("completed");
+  });
+
+  test.each([
+    ["another tree was lost", new RejectedError("FENCED", "another tree was taken over")],
+    ["a store failed", new TransientError("STORE_IO", "the disk of something else")],
+    ["a row is broken", null],
+  ])("REC-2 REC-3 a reason to abort is the caller's, whatever it says: %s", async (_, given) => {
+    await using h = await open();
+    const first = await h.tree.root.send("one");
+    await first.outcome();
+    const [run] = (await h.tree.root.runs()).rows;
+    const reason = given ?? new RejectedError("STORE_CORRUPT", "unreadable", { table: "runs", id: run!.id });
+    const stop = new AbortController();
+    const sending = h.tree.root.send("two", { signal: stop.signal });
+    stop.abort(reason);
+    await expect(sending).rejects.toBe(reason);
+    expect(h.tree.owned).toBe(true);
+    expect(h.tree.control.tree.doubt).toBeNull();
+    expect((await h.tree.root.runs()).rows).toEqual([run]);
+    expect(await (await h.tree.root.send("three")).outcome()).toMatchObject({ ending: "completed" });
   });
 
   test("WAI-4 an ended work answers at once, also when its tree was closed", async () => {

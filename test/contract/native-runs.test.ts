@@ -319,6 +319,22 @@ describe.each(STORES)("native runs on %s", (store) => {
     expect(turn(native).userMessage).toContain("wrap_up");
   });
 
+  test("RUN-3 the turn to wrap up is given no results, and none is waited for", async () => {
+    const native = turnFork({
+      "/root": [
+        together(ownTool("one"), stall()),
+        together(call("wait_agent", { timeout_ms: 60_000 }), ask("Well?")),
+        say("so far"),
+      ],
+    });
+    await using h = await open(native, { tree: { limits: { stepsPerRun: 1 } } });
+    expect(await h.ask("go")).toMatchObject({ ending: "turn_limit", text: "so far" });
+    expect(native.calls("respond").map(({ input }) => (input as { answer: unknown }).answer)).toEqual([
+      { kind: "tool", output: expect.stringContaining("last step"), isError: true },
+      { kind: "cancelled" },
+    ]);
+  });
+
   test("RUN-3 a turn that outlasts the time of its run is stopped, and one more is offered to wrap up", async () => {
     const native = headFork({ "/root": [together(ownTool("shell"), stall()), say("so far")] });
     await using h = await open(native, { tree: { limits: { runWallClockMs: 60_000 } } });

@@ -240,6 +240,27 @@ describe.each(STORES)("what is not configured on %s", (store) => {
     expect(await h.tree.work(asked.id).outcome()).toMatchObject({ ending: "completed", text: "two" });
   });
 
+  test("RES-9 REC-1 a run that waits is left as it is by an owner without its provider", async () => {
+    const first = scripted({
+      "/root": [spawn("a", "sub", NONE), wait({ targets: ["a"], timeout_ms: 3_600_000 }), say("joined")],
+      "/root/a": [gate("never"), say("late"), say("A")],
+    });
+    const other = scripted({});
+    await using h = await harness({ store, runtime: { providers: { first } } });
+    const look = new Look(h);
+    const work = await h.tree.root.send("go");
+    await look.until("the root waits", async () => (await look.status("/root")) === "waiting");
+    await first.gates.arrived("never");
+    const before = await look.runs("/root");
+    await h.crash({ providers: { other } });
+    await look.until("it is noted", async () => (await look.events("agent.blocked")).length === 1);
+    expect(await look.runs("/root")).toEqual(before);
+    expect((await h.tree.work(work.id).record()).state).toBe("running");
+    expect((await h.tree.root.why()).reasons.join("\n")).toContain("PROVIDER_NOT_CONFIGURED");
+    await h.crash({ providers: { first } });
+    expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed", text: "joined" });
+  });
+
   test("RES-9 a missing tool too", async () => {
     const tool = defineTool({ name: "look", input: z.object({}), run: () => "seen" });
     await using h = await harness({

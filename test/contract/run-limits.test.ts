@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import {
+  ask,
   call,
   gate,
   ignoreAbort,
@@ -52,6 +53,32 @@ describe.each(STORES)("limits of a run on %s", (store) => {
     expect(
       (await look.items("/root")).filter((item) => item.kind === "context" && item.topic === "wrap_up"),
     ).toHaveLength(1);
+  });
+
+  test("RUN-3 what the wrap-up step asks for is refused: no tool runs, and the run waits for nobody", async () => {
+    let ran = 0;
+    const effect = defineTool({
+      name: "effect",
+      input: z.strictObject({}),
+      effects: [],
+      run: () => ((ran += 1), "done"),
+    });
+    const asks = together(call("effect"), spawn("x", "go", NONE), wait({ timeout_ms: 60_000 }), ask("Well?"));
+    await using h = await harness({
+      store,
+      runtime: { tools: [effect] },
+      tree: { limits: { stepsPerRun: 1 }, tools: ["effect"] },
+      scripts: { "/root": [call("effect"), asks, say("never asked")] },
+    });
+    const look = new Look(h);
+    expect(await h.ask("go")).toMatchObject({ ending: "turn_limit" });
+    expect(ran).toBe(1);
+    expect(await look.status("/root/x")).toBeNull();
+    expect(await look.outputs("/root", "wait_agent")).toEqual([
+      { output: expect.stringContaining("last step"), isError: true },
+    ]);
+    expect((await look.events("request.closed"))[0]).toMatchObject({ data: { status: "expired" } });
+    expect((await h.tree.root.record()).openRequests).toBe(0);
   });
 
   test("RUN-3 a request that hangs is cut off at the limit, its text kept, and the run wraps up", async () => {

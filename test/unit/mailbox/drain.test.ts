@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type DrainRequest, owesReservedMail, selectBatch } from "../../../src/mailbox/drain.ts";
+import { type DrainRequest, joining, selectBatch } from "../../../src/mailbox/drain.ts";
 import type { MailRecord } from "../../../src/protocol/mail.ts";
 import { mailOf, payload } from "./fixtures.ts";
 
@@ -16,11 +16,6 @@ test("U-5 mail drains in order of delivery, then nothing is left", () => {
   const unread = [mailOf(1), mailOf(2)];
   expect(drain(unread)).toMatchObject({ mail: [1, 2], more: false });
   expect(drain(unread.map((mail) => ({ ...mail, state: "delivered" as const })))).toMatchObject({ mail: [] });
-});
-
-test("U-8 queue-only mail is no pending trigger, trigger-turn mail is", () => {
-  expect(owesReservedMail([mailOf(1)], "run_1", 9)).toBe(false);
-  expect(owesReservedMail([mailOf(1), mailOf(2, { trigger: true })], "run_1", 9)).toBe(true);
 });
 
 describe("the budget", () => {
@@ -41,14 +36,16 @@ describe("what does not join", () => {
   test("mail that a wait of this run handed out; for another run it is mail", () => {
     const unread = [mailOf(1, { boundRunId: "run_1" }), mailOf(2, { boundRunId: "run_0" })];
     expect(drain(unread).mail).toEqual([2]);
-    expect(owesReservedMail([mailOf(1, { trigger: true, boundRunId: "run_1" })], "run_1", 9)).toBe(false);
   });
 
-  test("mail for the next run, once this one is under way", () => {
-    const unread = [mailOf(1), mailOf(2, { kind: "user", nextRun: true, trigger: true }), mailOf(3)];
-    expect(drain(unread).mail).toEqual([1, 3]);
-    expect(drain(unread, { phase: "first" }).mail).toEqual([1, 2, 3]);
-  });
+  test.each(["first", "boundary"] as const)(
+    "mail for the next run that came after this one was reserved: %s",
+    (phase) => {
+      const unread = [mailOf(1), mailOf(2, { kind: "user", nextRun: true, trigger: true }), mailOf(3)];
+      expect(drain(unread, { phase, reservedSeq: 1 }).mail).toEqual([1, 3]);
+      expect(drain(unread, { phase, reservedSeq: 2 }).mail).toEqual([1, 2, 3]);
+    },
+  );
 
   test("anything but the user's input in the late-draining first request", () => {
     const unread = [mailOf(1), mailOf(2, { kind: "user", trigger: true }), mailOf(3)];
@@ -73,7 +70,13 @@ describe("what does not join", () => {
   });
 });
 
-test("mail that came after the reservation does not hold the run open", () => {
-  expect(owesReservedMail([mailOf(7, { trigger: true })], "run_1", 6)).toBe(false);
-  expect(owesReservedMail([mailOf(6, { trigger: true })], "run_1", 6)).toBe(true);
+test("what a run could still take is what holds its end up", () => {
+  const unread = [
+    mailOf(1, { trigger: true, boundRunId: "run_1" }),
+    mailOf(2, { trigger: true }),
+    mailOf(3, { steer: true }),
+    mailOf(4, { nextRun: true }),
+  ];
+  const seqs = joining(unread, { id: "run_1", reservedSeq: 1 }).map(({ seq }) => seq);
+  expect(seqs).toEqual([2, 3]);
 });

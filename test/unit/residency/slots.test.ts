@@ -216,7 +216,7 @@ describe("making room", () => {
     ["answers no", false],
     ["fails", new Error("disk full")],
   ] as const)("a flush that %s keeps the agent, touches it, and the next one is asked", async ([, how]) => {
-    const { residency, load, asked, finish, victims } = homeOf(2);
+    const { residency, load, asked, finish, facts } = homeOf(2);
     load("a", "b");
     residency.makeRoom(1);
     await finish("a", how);
@@ -225,10 +225,21 @@ describe("making room", () => {
     await finish("b", how);
     // Nobody is left to ask: nothing goes on by itself.
     expect([asked.length, residency.unloading, residency.count]).toEqual([2, 0, 2]);
-    residency.makeRoom(1);
-    expect(asked).toEqual(["a", "b", "a"]);
-    await finish("a", true);
-    expect(victims(2)).toEqual(["b"]);
+    expect(residency.makeRoom(1)).toBe(0);
+    expect(asked).toEqual(["a", "b"]);
+    // Not before something is different.
+    const again: readonly (readonly [string, () => void])[] = [
+      ["a", () => residency.slotOf(thread("a"))!.touch()],
+      ["b", () => facts.set("b", withMail)],
+      ["a", () => residency.askAgain(thread("a"))],
+    ];
+    for (const [name, change] of again) {
+      change();
+      expect(residency.makeRoom(1)).toBe(1);
+      expect(asked.at(-1)).toBe(name);
+      await finish(name, how);
+    }
+    expect(asked).toHaveLength(5);
   });
 
   test("answers what it cannot do", () => {
