@@ -81,7 +81,6 @@ export class Response {
         return { ...part, name: requireString(part.name, "the name of a tool").slice(0, NAME_CHARACTERS) };
       case "request":
         this.#requireNewId(part.callId);
-        this.#requireNewId(part.requestId);
         requireString(part.text, `a ${part.kind}`);
         return part;
       default:

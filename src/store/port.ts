@@ -265,6 +265,7 @@ export interface StoreTx extends StoreView {
     })[],
   ): readonly TranscriptItem[];
   putWait(record: WaitRecord): void;
+  /** @throws RejectedError `THREAD_INVARIANT_VIOLATION` when another run has asked it. */
   putRequest(record: RuntimeRequestRecord): void;
   putTransfer(record: TransferRecord): void;
   putHandoff(record: HandoffRecord): void;

@@ -30,7 +30,7 @@ test.for<[string, StepEvent[]]>([
   ["a call without an id", [call(undefined)]],
   ["a call whose id is empty", [call("")]],
   ["two calls with one id", [call("1"), call("1")]],
-  ["two questions with one id", [question("1", "req_1"), question("2", "req_1")]],
+  ["two questions with one id", [question("1", "req_1"), question("1", "req_2")]],
   [
     "an answer without end",
     Array.from({ length: 17 }, (): StepEvent => ({ type: "text", text: "x".repeat(2 ** 20) })),
