@@ -36,6 +36,7 @@ import {
 import { reportResult, type Report } from "./report.ts";
 import { answerRequest } from "./requests.ts";
 import { resolveTarget } from "./resolve-target.ts";
+import { prepareSchema, verdictsOn } from "./schema-checks.ts";
 import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
 import { codexStatus, type Residents } from "./status.ts";
 import { runningScopesAt } from "./memory-change.ts";
@@ -82,7 +83,8 @@ export class AgentControl implements Live, Residents {
     return this.tree.read(plan);
   }
 
-  spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
+  async spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
+    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
     const key = receiptKey(caller, options.key);
     // A call that is made again after a crash has another span.
     const asked = { verb: "spawn", ...input, trace: null } as unknown;
@@ -140,6 +142,7 @@ export class AgentControl implements Live, Residents {
   }
 
   async followUp(caller: Caller, input: FollowUpInput, options: Options = {}): Promise<SpawnReceipt> {
+    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
     const key = receiptKey(caller, options.key);
     const asked = { verb: "followup", ...input, trace: null } as unknown;
     const act = (tx: Transaction, admitted: boolean): SpawnReceipt => {
@@ -190,7 +193,13 @@ export class AgentControl implements Live, Residents {
   }
 
   /** Input of the user to an agent; aborted before it is committed, it is none. */
-  userInput(agent: ThreadId, caller: Caller, input: UserInput, how: InputOptions = {}): Promise<WorkRecord> {
+  async userInput(
+    agent: ThreadId,
+    caller: Caller,
+    input: UserInput,
+    how: InputOptions = {},
+  ): Promise<WorkRecord> {
+    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
     const key = receiptKey(caller, how.key);
     return this.tree.transact((tx) => {
       how.signal?.throwIfAborted();
@@ -262,11 +271,12 @@ export class AgentControl implements Live, Residents {
     return receipt.closed;
   }
 
-  reportResult(caller: Caller, report: Report): Promise<WorkRecord> {
+  async reportResult(caller: Caller, report: Report): Promise<WorkRecord> {
     const key = receiptKey(caller, undefined);
+    const verdicts = await verdictsOn(this.tree, [report.workId as WorkId], report.text);
     return this.tree.transact((tx) => {
       const receipt = once(tx, key, { verb: "report", ...report }, () => ({
-        workId: reportResult(tx, caller, report).id,
+        workId: reportResult(tx, caller, report, verdicts).id,
       }));
       return tx.store.work(receipt.workId)!;
     });

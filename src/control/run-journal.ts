@@ -39,6 +39,7 @@ import { charge } from "./charge.ts";
 import type { RunClock } from "./run-clock.ts";
 import { inSpan } from "./run-span.ts";
 import { mustQuarantine, quarantine } from "./quarantine.ts";
+import { verdictsOn } from "./schema-checks.ts";
 import { settleRun } from "./settle.ts";
 import { beginStart } from "./start.ts";
 import type { RunStart } from "./start-run.ts";
@@ -162,8 +163,8 @@ export class RunJournal implements RunPorts {
     text: string,
     cut: "length" | "content_filter" | null = null,
   ): Promise<"settled" | "continues"> {
-    const { id } = this.#run;
-    const about = { text, wrapUp: this.#wrapUp };
+    const { id, serves } = this.#run;
+    const about = { text, wrapUp: this.#wrapUp, verdicts: await verdictsOn(this.#tree, serves, text) };
     const { outcome } = await this.#tree.transact(
       (tx) =>
         cut === null
