@@ -33,7 +33,7 @@ import { cutRunShort } from "./cut-short.ts";
 import { lendSlot } from "./dispatch.ts";
 import { NativeJournal } from "./native-journal.ts";
 import { acceptTurn } from "./native-thread.ts";
-import { acceptRequest, appendItems, currentRun, partialItems, suspendRun } from "./runs.ts";
+import { acceptRequest, appendItems, currentRun, partialItems, shortRunText, suspendRun } from "./runs.ts";
 import { recordStep } from "./steps.ts";
 import { charge } from "./charge.ts";
 import type { RunClock } from "./run-clock.ts";
@@ -276,7 +276,7 @@ export class RunJournal implements RunPorts {
     const partial = this.#session.partialText;
     await this.#tree.transact(
       (tx) => {
-        const run = { ...currentRun(tx, id), text: partial || this.#run.text };
+        const run = { ...currentRun(tx, id), text: shortRunText(partial) || this.#run.text };
         tx.store.putRun(run);
         return { ...appendItems(tx, tx.agent(run.threadId), run, partialItems(run, partial)), run };
       },
@@ -296,7 +296,16 @@ export class RunJournal implements RunPorts {
     const show = (text: string): void => {
       if (text !== "") this.#tree.events.publish([{ type: "progress", path, runId, text }]);
     };
-    return { push: (text) => show(stream.push(text)), end: () => show(stream.end()) };
+    // Who begins to watch in the middle of a response has missed its beginning; what comes of it is redacted all the same.
+    const { events } = this.#tree;
+    return {
+      push(text) {
+        if (events.observed) show(stream.push(text));
+      },
+      end() {
+        if (events.observed) show(stream.end());
+      },
+    };
   }
 
   span<T>(

@@ -9,6 +9,7 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
+import { headBytes } from "../platform/text.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
@@ -227,6 +228,22 @@ export function textOf(body: Extract<ItemBody, { kind: "assistant" }>): string {
     .filter((part) => part.type === "text")
     .map((part) => part.text)
     .join("");
+}
+
+/** Of what an agent has said at last, in the record of its run, which is written with each of its changes. */
+const RUN_TEXT_BYTES = 64 * 1024;
+
+export function shortRunText(text: string): string {
+  return headBytes(text, RUN_TEXT_BYTES);
+}
+
+/** What the record of a run holds the head of: as it was given, or in the transcript. */
+export function wholeText(tx: Transaction, run: RunRecord, given: string): string {
+  const text = given || run.text;
+  // No text of so few characters was cut off.
+  if (text !== run.text || text.length < RUN_TEXT_BYTES / 4) return text;
+  const said = itemsOfRun(tx, run).flatMap((item) => (item.kind === "assistant" ? [textOf(item)] : []));
+  return said.findLast((one) => one.startsWith(text)) ?? text;
 }
 
 /** Only waits or questions are open: the run gives its permit back. False when they have all ended meanwhile. */

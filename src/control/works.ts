@@ -159,10 +159,12 @@ export function endWork(tx: Transaction, id: WorkId, ending: Ending): WorkRecord
     runId: ending.runId ?? null,
     endedAt: tx.now,
   };
-  tx.store.putWork({ ...must(tx.store.work(id), "work", id), state: "ended", servedBy: null, outcome });
+  const unsent = { ...must(tx.store.work(id), "work", id), state: "ended", servedBy: null, outcome } as const;
+  // Written once more when its result is sent, which is where a long text becomes an artifact.
+  tx.store.putWork({ ...unsent, text: "", outcome: { ...outcome, text: "", value: null } });
   const request = tx.store.mail(work.requestMailId);
   if (request?.state === "accepted") deadLetter(tx, request, "work_ended");
-  const ended = sendResult(tx, must(tx.store.work(id), "work", id), ending.quiet ?? false);
+  const ended = sendResult(tx, unsent, ending.quiet ?? false);
   tx.store.putWork(ended);
   // Nothing is owed to an agent: who holds this work need not wait for a delivery.
   if (!ended.resultPending) releaseHolds(tx, ended);

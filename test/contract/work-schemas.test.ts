@@ -1,4 +1,4 @@
-/** Schemas and answers that were written to hold up the process. */
+/** Schemas and answers that are there to hold up the process. */
 import { describe, expect, test } from "vitest";
 import { call, gate, say, together } from "../../src/providers/scripted/script.ts";
 import { turn } from "../../src/testing/virtual-clock.ts";
@@ -34,5 +34,22 @@ describe.each(STORES)("slow checks on %s", (store) => {
     expect(JSON.stringify(outputs[0]!.output)).toContain("it takes too long to be checked");
     h.provider.gates.open("end");
     expect(await work.outcome()).toMatchObject({ ending: "schema_failed" });
+  });
+});
+
+describe.each(STORES)("long answers on %s", (store) => {
+  test("REC-6 WRK-7 a long answer is whole in its outcome, and its head alone in the record of its run", async () => {
+    const [whole, partial] = ["a".repeat(300_000), "b".repeat(200_000)];
+    await using h = await harness({
+      store,
+      scripts: { "/root/w": [say(whole)], "/root/p": [together(say(partial), gate("never"))] },
+    });
+    const { work } = await h.tree.root.spawn("w", "go");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: whole });
+    expect((await look(h).runs("/root/w"))[0]!.text).toBe(whole.slice(0, 64 * 1024));
+    const cut = await h.tree.root.spawn("p", "go");
+    await h.provider.gates.arrived("never");
+    await cut.agent.interrupt();
+    expect(await cut.work.outcome()).toMatchObject({ ending: "interrupted", text: partial });
   });
 });
