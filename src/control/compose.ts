@@ -131,8 +131,7 @@ function handedOut(look: Look, run: RunRecord, items: readonly TranscriptItem[])
 }
 
 function stubText(look: Look, mail: MailRecord): string {
-  const work = must(look.store.work(mail.resultOf!), "work", mail.resultOf!);
-  return renderResultStub(mail, work.outcome!.ending);
+  return renderResultStub(mail, look.store.work(mail.resultOf!)?.outcome?.ending ?? "failed");
 }
 
 /** Mail by `seq`, the user's message that the run was started for last (lineage C4.11). */

@@ -21,7 +21,7 @@ import { acceptStart } from "./start-accept.ts";
 import type { RunStart } from "./start-run.ts";
 import { takeMail } from "./take-mail.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
-import { endWork, worksAskedBy } from "./works.ts";
+import { endWork, workOf, worksAskedBy } from "./works.ts";
 import { unreadOf } from "./unread.ts";
 
 /** Reserves a run for the trigger-turn mail that is pending; `elsewhere` when that wants another provider than `provider`. */
@@ -289,8 +289,7 @@ export function worksOfStart(tx: Transaction, run: RunRecord, seq: number): read
   for (const mail of unreadOf(tx.store, run.threadId)) {
     if (mail.seq > seq) break;
     for (const asked of worksAskedBy(tx, mail)) works.add(asked);
-    if (mail.resultOf === null) continue;
-    for (const holder of must(tx.store.work(mail.resultOf), "work", mail.resultOf).holds) {
+    for (const holder of workOf(tx, mail.resultOf)?.holds ?? []) {
       const work = must(tx.store.work(holder), "work", holder);
       if (work.executor === run.threadId && work.state === "awaiting_children") works.add(holder);
     }
