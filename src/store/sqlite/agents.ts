@@ -96,7 +96,7 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
         closed === true ? 0 : 1,
         limit + 1,
       );
-      return agents.readablePage(rows, limit);
+      return agents.readablePage(rows, limit, 2);
     },
     childrenOf: (id, page) => children(page, threads.find(id)),
     openChildren: (id) => openChildren.get(threads.find(id))![0] as number,

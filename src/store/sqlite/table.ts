@@ -147,12 +147,12 @@ export class Table<R extends object> {
 
   /** Of `limit + 1` rows. */
   page(rows: readonly Row[], limit: number): Page<R> {
-    return { rows: rows.slice(0, limit).map((row) => this.#record(row)), next: nextOf(rows, limit) };
+    return { rows: rows.slice(0, limit).map((row) => this.#record(row)), next: nextOf(rows, limit, 0) };
   }
 
-  /** The same, without those that cannot be read; a row's cursor is its last column where it has a third. */
-  readablePage(rows: readonly Row[], limit: number): Page<R> {
-    return { rows: this.#readableOf(rows.slice(0, limit)), next: nextOf(rows, limit) };
+  /** The same, without those that cannot be read; which column is a row's cursor. */
+  readablePage(rows: readonly Row[], limit: number, cursor = 0): Page<R> {
+    return { rows: this.#readableOf(rows.slice(0, limit)), next: nextOf(rows, limit, cursor) };
   }
 
   #readableOf(rows: readonly Row[]): R[] {
@@ -178,9 +178,9 @@ export class Table<R extends object> {
   }
 }
 
-function nextOf(rows: readonly Row[], limit: number): string | null {
+function nextOf(rows: readonly Row[], limit: number, cursor: number): string | null {
   const last = rows.length > limit ? rows[limit - 1] : undefined;
-  return last === undefined ? null : ((last[2] ?? last[0]) as string);
+  return last === undefined ? null : (last[cursor] as string);
 }
 
 export function parseRecord<R>(connection: Connection, table: string, id: string, body: string): R {
