@@ -10,7 +10,6 @@ import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import { UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import { delay } from "../platform/clock.ts";
 import type { Attributes, Span } from "../platform/telemetry.ts";
-import { RedactedStream } from "../platform/redact-stream.ts";
 import { costOf, priceOf } from "../policy/budget.ts";
 import type {
   Admitted,
@@ -37,6 +36,7 @@ import { acceptRequest, appendItems, currentRun, partialItems, shortRunText, sus
 import { recordStep } from "./steps.ts";
 import { charge } from "./charge.ts";
 import type { RunClock } from "./run-clock.ts";
+import { previewOf } from "./preview.ts";
 import { inSpan } from "./run-span.ts";
 import { mustQuarantine, quarantine } from "./quarantine.ts";
 import { verdictsOn } from "./schema-checks.ts";
@@ -290,22 +290,7 @@ export class RunJournal implements RunPorts {
   }
 
   preview(): Preview {
-    const stream = new RedactedStream(this.#tree.shared.secrets);
-    const { path } = this.#session.agent;
-    const runId = this.#run.id;
-    const show = (text: string): void => {
-      if (text !== "") this.#tree.events.publish([{ type: "progress", path, runId, text }]);
-    };
-    // Who begins to watch in the middle of a response has missed its beginning; what comes of it is redacted all the same.
-    const { events } = this.#tree;
-    return {
-      push(text) {
-        if (events.observed) show(stream.push(text));
-      },
-      end() {
-        if (events.observed) show(stream.end());
-      },
-    };
+    return previewOf(this.#tree, this.#session, this.#run.id);
   }
 
   span<T>(
