@@ -3,10 +3,28 @@
  * (SPN-2, EXE-2). What is reserved waits for the commit's wake, which begins the run with it.
  */
 import { RejectedError } from "../protocol/errors.ts";
+import type { AgentRecord } from "../protocol/agent.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { PermitPool } from "../execution/permits.ts";
 import { Grant, mayStart, poolOf } from "./dispatch.ts";
+import { runningScopesAt } from "./memory-change.ts";
+import type { Transaction } from "./transaction.ts";
 import type { Candidate, Tree } from "./tree.ts";
+
+/** What is to be admitted, and the budgets on running children at its parent and above. */
+export interface Admission {
+  readonly threadId: ThreadId;
+  readonly scopes: Candidate["runningScopes"];
+}
+
+export function admissionOf(tx: Transaction, threadId: ThreadId, parent: ThreadId | null): Admission {
+  return { threadId, scopes: runningScopesAt(tx, parent) };
+}
+
+/** Joining a run, or one that is about to begin, takes no permit (EXE-1). */
+export function joins(tx: Transaction, agent: AgentRecord): boolean {
+  return agent.parent === null || agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
+}
 
 /**
  * `scopes` are the subtree budgets on running children above the agent.

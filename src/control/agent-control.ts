@@ -12,7 +12,7 @@ import type { WorkRecord } from "../protocol/work.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { StoreView } from "../store/port.ts";
 import { interruptedActivities } from "./activity.ts";
-import { admitNow } from "./admit-now.ts";
+import { type Admission, admissionOf, admitNow, joins } from "./admit-now.ts";
 import { type ArtifactPart, readArtifact } from "./artifacts.ts";
 import { raiseBudget } from "./budget.ts";
 import { actingAs } from "./caller.ts";
@@ -39,8 +39,7 @@ import { resolveTarget } from "./resolve-target.ts";
 import { prepareSchema, verdictsOn } from "./schema-checks.ts";
 import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
 import { codexStatus, type Residents } from "./status.ts";
-import { runningScopesAt } from "./memory-change.ts";
-import type { Candidate, Tree } from "./tree.ts";
+import type { Tree } from "./tree.ts";
 import type { PlacedWorktree, Transaction } from "./transaction.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
 import { openWait } from "./waits.ts";
@@ -346,19 +345,4 @@ export class AgentControl implements Live, Residents {
     const { redact } = this.tree;
     return this.tree.read((view) => readArtifact(view, view.agent(reader)!, id, { offset, bytes, redact }));
   }
-}
-
-/** What is to be admitted, and the budgets on running children at its parent and above. */
-interface Admission {
-  readonly threadId: ThreadId;
-  readonly scopes: Candidate["runningScopes"];
-}
-
-function admissionOf(tx: Transaction, threadId: ThreadId, parent: ThreadId | null): Admission {
-  return { threadId, scopes: runningScopesAt(tx, parent) };
-}
-
-/** Joining a run, or one that is about to begin, takes no permit (EXE-1). */
-function joins(tx: Transaction, agent: AgentRecord): boolean {
-  return agent.parent === null || agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
 }
