@@ -13,7 +13,7 @@ import { chooseModeHint, hintToSend } from "../policy/mode-hint.ts";
 import type { NextInput } from "../session/ports.ts";
 import { childrenNote } from "./children-note.ts";
 import { deadLetter } from "./mail-states.ts";
-import { type Look, must, type Transaction } from "./transaction.ts";
+import type { Look, Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
 
 /** Runs in a row that the provider refused before queue-only mail is kept out (MBX-15). */
