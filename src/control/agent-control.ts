@@ -12,7 +12,7 @@ import type { WorkRecord } from "../protocol/work.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { StoreView } from "../store/port.ts";
 import { interruptedActivities } from "./activity.ts";
-import { type Admission, admissionOf, admitNow } from "./admit-now.ts";
+import { type Admission, admissionOf, admitNow, joins } from "./admit-now.ts";
 import { type ArtifactPart, readArtifact } from "./artifacts.ts";
 import { raiseBudget } from "./budget.ts";
 import { actingAs } from "./caller.ts";
@@ -36,6 +36,7 @@ import {
 import { reportResult, type Report } from "./report.ts";
 import { answerRequest } from "./requests.ts";
 import { resolveTarget } from "./resolve-target.ts";
+import { prepareSchema, verdictsOn } from "./schema-checks.ts";
 import { checkSpawn, spawn, type SpawnInput } from "./spawn.ts";
 import { codexStatus, type Residents } from "./status.ts";
 import type { Tree } from "./tree.ts";
@@ -81,7 +82,8 @@ export class AgentControl implements Live, Residents {
     return this.tree.read(plan);
   }
 
-  spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
+  async spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
+    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
     const key = receiptKey(caller, options.key);
     // A call that is made again after a crash has another span.
     const asked = { verb: "spawn", ...input, trace: null } as unknown;
@@ -139,6 +141,7 @@ export class AgentControl implements Live, Residents {
   }
 
   async followUp(caller: Caller, input: FollowUpInput, options: Options = {}): Promise<SpawnReceipt> {
+    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
     const key = receiptKey(caller, options.key);
     const asked = { verb: "followup", ...input, trace: null } as unknown;
     const act = (tx: Transaction, admitted: boolean): SpawnReceipt => {
@@ -195,6 +198,7 @@ export class AgentControl implements Live, Residents {
     input: UserInput,
     how: InputOptions = {},
   ): Promise<WorkRecord> {
+    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
     const key = receiptKey(caller, how.key);
     const work = await this.tree.transact((tx) => {
       // Not thrown in here: what it was aborted with is the caller's, whatever it says, and no word of the store.
@@ -204,8 +208,7 @@ export class AgentControl implements Live, Residents {
       }));
       return tx.store.work(receipt.workId)!;
     });
-    if (work === null) throw how.signal!.reason as Error;
-    return work;
+    return work ?? Promise.reject(how.signal!.reason as Error);
   }
 
   /** Opens a wait of a run. The call's output comes from the run loop when it has ended. */
@@ -269,11 +272,12 @@ export class AgentControl implements Live, Residents {
     return receipt.closed;
   }
 
-  reportResult(caller: Caller, report: Report): Promise<WorkRecord> {
+  async reportResult(caller: Caller, report: Report): Promise<WorkRecord> {
     const key = receiptKey(caller, undefined);
+    const verdicts = await verdictsOn(this.tree, [report.workId as WorkId], report.text);
     return this.tree.transact((tx) => {
       const receipt = once(tx, key, { verb: "report", ...report }, () => ({
-        workId: reportResult(tx, caller, report).id,
+        workId: reportResult(tx, caller, report, verdicts).id,
       }));
       return tx.store.work(receipt.workId)!;
     });
@@ -343,9 +347,4 @@ export class AgentControl implements Live, Residents {
     const { redact } = this.tree;
     return this.tree.read((view) => readArtifact(view, view.agent(reader)!, id, { offset, bytes, redact }));
   }
-}
-
-/** Joining a run, or one that is about to begin, takes no permit (EXE-1). */
-function joins(tx: Transaction, agent: AgentRecord): boolean {
-  return agent.parent === null || agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
 }

@@ -3,7 +3,7 @@
  * commit that stores the answer.
  */
 import type { RunId, WorkId } from "../protocol/ids.ts";
-import type { Json, JsonObject } from "../protocol/json.ts";
+import type { Json } from "../protocol/json.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -13,7 +13,7 @@ import { joining } from "../mailbox/drain.ts";
 import type { AssistantBody } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun } from "./runs.ts";
 import { recordStep } from "./steps.ts";
-import { checkAnswer } from "./output-schema.ts";
+import type { Verdicts } from "./schema-checks.ts";
 import { settleRun, type Settlement } from "./settle.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
@@ -30,13 +30,14 @@ export function answerRun(
   about: {
     readonly text: string;
     readonly wrapUp: "turn_limit" | "time_limit" | null;
+    readonly verdicts: Verdicts;
   },
 ): Answered {
   const run = currentRun(tx, runId);
   if (about.wrapUp === null && moreIsDue(tx, run)) {
     return { ...recordStep(tx, runId, { ...body, phase: "intermediate" }, usage), outcome: "continues" };
   }
-  const judged = judge(tx, run, about.text);
+  const judged = judge(tx, run, about.verdicts);
   if (judged.repair.length > 0 && about.wrapUp === null) return repair(tx, runId, body, usage, judged.repair);
   const stored = recordStep(tx, runId, body, usage);
   settleRun(tx, runId, { ...outcomeOf(tx, run, about, judged), text: about.text });
@@ -78,8 +79,8 @@ interface Judgement {
   readonly repair: readonly Fault[];
 }
 
-/** Validates the answer against the schemas that the served works declare. */
-function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
+/** What is to follow from the verdicts of the served works that declare a schema. */
+function judge(tx: Transaction, run: RunRecord, verdicts: Verdicts): Judgement {
   const endings = new Map<
     WorkId,
     { ending: "schema_failed" | "completed"; value?: Json; error?: WorkErrorOf }
@@ -88,13 +89,9 @@ function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
   const works = run.serves
     .map((id) => must(tx.store.work(id), "work", id))
     .filter((work) => work.state !== "ended" && work.openUnder === 0)
-    .filter(declaresSchema);
-  const checks = checkAnswer(
-    text,
-    works.map((work) => work.outputSchema),
-  );
-  for (const [index, work] of works.entries()) {
-    const checked = checks[index]!;
+    .filter((work) => work.outputSchema !== null);
+  for (const work of works) {
+    const checked = must(verdicts.get(work.id), "a verdict on the work", work.id);
     if (checked.ok) {
       endings.set(work.id, { ending: "completed", value: checked.value });
     } else if (work.schemaRepairs < tx.limits.schemaRepairs) {
@@ -109,10 +106,6 @@ function judge(tx: Transaction, run: RunRecord, text: string): Judgement {
     }
   }
   return { endings, repair };
-}
-
-function declaresSchema(work: WorkRecord): work is WorkRecord & { readonly outputSchema: JsonObject } {
-  return work.outputSchema !== null;
 }
 
 type WorkErrorOf = { readonly code: string; readonly message: string; readonly status: null };

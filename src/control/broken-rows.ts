@@ -19,7 +19,7 @@ import { EMPTY_CONTEXT } from "../lineage/snapshot.ts";
 import type { BrokenRow, MendableTable } from "../store/port.ts";
 import { allOf } from "./family.ts";
 import { loseRun, voidRun } from "./recovery.ts";
-import { textOf } from "./runs.ts";
+import { shortRunText, textOf } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { bindingOf } from "./thread-context.ts";
 import { resumeWhenFree } from "./wait-ends.ts";
@@ -130,7 +130,7 @@ function runStandIn(tx: Transaction, agent: AgentRecord, id: RunId, { open, thre
     waitedMs: 0,
     waitingSince: null,
     wrapUpOffered: false,
-    text: said.map((item) => textOf(item)).findLast((text) => text !== "") ?? "",
+    text: shortRunText(said.map((item) => textOf(item)).findLast((text) => text !== "") ?? ""),
     reservedAt: own[0]?.at ?? agent.lastActiveAt,
     acceptedAt: accepted ? (own[0]?.at ?? agent.lastActiveAt) : null,
     completedAt: open ? null : (last?.at ?? own.at(-1)?.at ?? agent.lastActiveAt),

@@ -4,9 +4,10 @@ import type { AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { deadLetter } from "./mail-states.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
+import { quarantine } from "./quarantine.ts";
 import type { Transaction } from "./transaction.ts";
 import { abortWaitsOf } from "./wait-ends.ts";
-import { endWork, resultDelivered } from "./works.ts";
+import { endWork, resultDelivered, workOf } from "./works.ts";
 import { unreadOf } from "./unread.ts";
 
 /** Closes the agents and answers them, leaves first. Closed ones are left out. */
@@ -25,6 +26,7 @@ function closeOne(tx: Transaction, top: AgentPath, target: AgentRecord, partial:
   for (const work of tx.store.openWorksOf(agent.threadId)) {
     endWork(tx, work.id, { ending: "cancelled", text: work.servedBy === null ? "" : partial, quiet: top });
   }
+  quarantine(tx, tx.agent(agent.threadId));
   for (const mail of unreadOf(tx.store, agent.threadId)) {
     // Passed on already, and there is nobody left: it stays in the tree's inbox.
     if (agent.parent === null && mail.redirectedFrom !== null) {
@@ -33,7 +35,8 @@ function closeOne(tx: Transaction, top: AgentPath, target: AgentRecord, partial:
     }
     deadLetter(tx, mail, "closed");
     // Nobody is owed it any more: the agent's works, which alone could wait for it, have ended.
-    if (mail.resultOf !== null) resultDelivered(tx, mail.resultOf);
+    const result = workOf(tx, mail.resultOf);
+    if (result !== undefined) resultDelivered(tx, result);
   }
   const closed = tx.putAgent(tx.agent(agent.threadId), { state: "closed" });
   tx.emit("agent.closed", closed, { runId: run?.id ?? null });

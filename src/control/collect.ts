@@ -2,6 +2,7 @@
 import type { RunId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
+import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { Call } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun } from "./runs.ts";
 import type { Look, Transaction } from "./transaction.ts";
@@ -23,12 +24,18 @@ export function allWaiting(look: Look, runId: RunId, calls: readonly Call[]): Re
     waiting.add(wait.callId);
   }
   for (const call of calls) {
-    const request = call.type === "request" ? look.store.request(call.requestId) : undefined;
+    const request = requestOf(look, runId, call);
     if (request === undefined) continue;
     if (request.status !== "pending") return null;
     waiting.add(request.callId);
   }
   return addApprovals(look, run, callIds, waiting);
+}
+
+/** One that another run has asked is not this call's, whatever its id. */
+export function requestOf({ store }: Look, runId: RunId, call: Call): RuntimeRequestRecord | undefined {
+  const request = call.type === "request" ? store.request(call.requestId) : undefined;
+  return request?.runId === runId ? request : undefined;
 }
 
 /** Calls of tools of ours that wait for an approval have no output by it: they are made again. */
@@ -61,7 +68,7 @@ export function collectCalls(tx: Transaction, runId: RunId, calls: readonly Call
   for (const wait of tx.store.openWaitsOf(run.threadId))
     if (callIds.has(wait.callId)) waiting.add(wait.callId);
   for (const call of calls) {
-    const request = call.type === "request" ? tx.store.request(call.requestId) : undefined;
+    const request = requestOf(tx, runId, call);
     if (request === undefined) continue;
     if (request.status === "pending") {
       waiting.add(request.callId);

@@ -13,7 +13,7 @@ import { chooseModeHint, hintToSend } from "../policy/mode-hint.ts";
 import type { NextInput } from "../session/ports.ts";
 import { childrenNote } from "./children-note.ts";
 import { deadLetter } from "./mail-states.ts";
-import { type Look, must, type Transaction } from "./transaction.ts";
+import type { Look, Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
 
 /** Runs in a row that the provider refused before queue-only mail is kept out (MBX-15). */
@@ -131,8 +131,7 @@ function handedOut(look: Look, run: RunRecord, items: readonly TranscriptItem[])
 }
 
 function stubText(look: Look, mail: MailRecord): string {
-  const work = must(look.store.work(mail.resultOf!), "work", mail.resultOf!);
-  return renderResultStub(mail, work.outcome!.ending);
+  return renderResultStub(mail, look.store.work(mail.resultOf!)?.outcome?.ending ?? "failed");
 }
 
 /** Mail by `seq`, the user's message that the run was started for last (lineage C4.11). */

@@ -9,6 +9,11 @@ export class EventHub {
   readonly #closers = new Set<() => void>();
   #closed = false;
 
+  /** Somebody watches: what is made for them alone is wanted. */
+  get observed(): boolean {
+    return this.#observers.size > 0;
+  }
+
   publish(events: readonly HubEvent[]): void {
     if (events.length === 0 || this.#observers.size === 0) return;
     for (const observer of this.#observers) {

@@ -13,6 +13,7 @@ import { addUsage } from "../protocol/usage.ts";
 import { costOf, priceOf, type Prices } from "../policy/budget.ts";
 import { senderName } from "../mailbox/render.ts";
 import { figures } from "./figures.ts";
+import { quarantine } from "./quarantine.ts";
 import { acknowledgeMail } from "./take-mail.ts";
 import type { Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
@@ -30,6 +31,7 @@ export interface HostMail {
 
 /** Marks everything up to a cursor as delivered. Unknown or old cursors change nothing. */
 export function acknowledge(tx: Transaction, agent: AgentRecord, cursor: string | null | undefined): void {
+  quarantine(tx, agent);
   const upTo = Number(/^seq:(\d+)$/.exec(cursor ?? "")?.[1] ?? 0);
   if (upTo === 0) return;
   for (const mail of unreadOf(tx.store, agent.threadId)) {
@@ -75,6 +77,7 @@ function hostMessage(tx: Transaction, mail: MailRecord): Json {
 
 /** Ends every other tool result of a host: how much is unread, and from whom (HDR-2). Null when nothing is. */
 export function unreadNotice(tx: Transaction, agent: AgentRecord): string | null {
+  quarantine(tx, agent);
   const { unread } = tx.store.mailbox(agent.threadId);
   if (unread === 0) return null;
   const senders = [

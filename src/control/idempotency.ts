@@ -1,6 +1,6 @@
 /** Same key and arguments: the same receipt and no second effect; other arguments are refused (SPN-6). */
 import { canonicalJson } from "../platform/canonical-json.ts";
-import { sha256 } from "../platform/digest.ts";
+import { keyText, sha256 } from "../platform/digest.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Caller } from "../protocol/tool.ts";
@@ -11,10 +11,12 @@ import type { Transaction } from "./transaction.ts";
  * run, step and call id, since call ids repeat; a host has no runs, and its call ids are its own to keep apart.
  */
 export function receiptKey(caller: Caller, key: string | undefined): string | null {
-  if (key !== undefined) return `${caller.kind === "agent" ? caller.threadId : caller.name}:key:${key}`;
+  if (key !== undefined)
+    return `${caller.kind === "agent" ? caller.threadId : caller.name}:key:${keyText(key)}`;
   if (caller.kind !== "agent" || caller.callId === null) return null;
-  if (caller.runId === null) return `${caller.threadId}:host:call:${caller.callId}`;
-  return `${caller.threadId}:${caller.runId}:${caller.step}:call:${caller.callId}`;
+  const call = keyText(caller.callId);
+  if (caller.runId === null) return `${caller.threadId}:host:call:${call}`;
+  return `${caller.threadId}:${caller.runId}:${caller.step}:call:${call}`;
 }
 
 export function once<T extends Json>(tx: Transaction, key: string | null, asked: unknown, act: () => T): T {

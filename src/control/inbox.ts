@@ -16,8 +16,7 @@ import type { Transaction } from "./transaction.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 
 /** Mail that came by `send`: it is told, ends waits and wakes like any other. */
-export function takeArrivals(tx: Transaction): void {
-  const arrivals = tx.store.arrivals(tx.treeId);
+export function takeArrivals(tx: Transaction, arrivals = tx.store.arrivals(tx.treeId)): void {
   for (const mail of arrivals) {
     const recipient = tx.agent(mail.recipient);
     tellAccepted(tx, mail);

@@ -2,10 +2,11 @@
  * The one way in which memory lets go of an agent when a failure has left open what is stored of its run (REC-3).
  *
  * - G1 Memory forgets first, so that who is woken loads anew; then the store decides (`recoverAgent`), however long it fails;
- *   only then is the grant given back: until then the run may be open there, and counts as running (EXE-4).
+ *   only then is the grant given back: until then the run may be open there, and counts as running (EXE-4). Where what is
+ *   stored is in the way, that may be never, and others need the grant.
  * - G2 Nobody else is admitted for the agent meanwhile: it stays `starting` until all of that is done.
  */
-import { InterruptedError } from "../protocol/errors.ts";
+import { InterruptedError, TransientError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import { delay } from "../platform/clock.ts";
 import { closeSession } from "./close-session.ts";
@@ -20,10 +21,12 @@ export async function letGo(tree: Tree, threadId: ThreadId, why: string, grant?:
   const held = tree.runs.get(threadId)?.grant;
   const place = tree.starting.hold(threadId);
   drop(tree, threadId, why);
-  await decide(tree, threadId);
+  const giveBack = (): void => {
+    held?.[Symbol.dispose]();
+    grant?.[Symbol.dispose]();
+  };
+  await decide(tree, threadId, giveBack);
   place[Symbol.dispose]();
-  held?.[Symbol.dispose]();
-  grant?.[Symbol.dispose]();
   tree.reactions.drained(tree);
 }
 
@@ -37,15 +40,22 @@ export function drop(tree: Tree, threadId: ThreadId, why: string): void {
   tree.track(closeSession(tree, session));
 }
 
-/** Resolves when the store has decided, or the tree is another's. */
-async function decide(tree: Tree, threadId: ThreadId): Promise<void> {
+/** Resolves when the store has decided, or the tree is another's; the grant is given back by then. */
+async function decide(tree: Tree, threadId: ThreadId, giveBack: () => void): Promise<void> {
+  let held = true;
   while (tree.state === "owned") {
     try {
-      return await tree.transact((tx) => recoverAgent(tx, threadId));
+      await tree.transact((tx) => recoverAgent(tx, threadId));
+      break;
     } catch (error) {
       const { treeId } = tree;
       tree.shared.logger.warn({ treeId, threadId, err: error }, "what becomes of a run is not decided yet");
+      if (held && !(error instanceof TransientError)) {
+        held = false;
+        giveBack();
+      }
       await delay(tree.shared.clock, STORE_RETRY_MS);
     }
   }
+  if (held) giveBack();
 }

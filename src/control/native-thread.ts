@@ -1,4 +1,5 @@
 /** What the record of a provider thread holds of the provider's own conversation: its id, its turns, whether it is at work. */
+import { CoppiceError } from "../protocol/errors.ts";
 import type { ProviderThreadId } from "../protocol/ids.ts";
 import type { NativeChildEvent } from "../protocol/native-events.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
@@ -39,9 +40,15 @@ export function nameTurn(tx: Transaction, run: RunRecord, id: ProviderThreadId, 
 
 /** Its run is over, and so is its turn as far as we are concerned. */
 export function restThread(tx: Transaction, run: RunRecord): void {
-  const record = run.providerThreadId === null ? undefined : tx.store.providerThread(run.providerThreadId);
-  if (record?.status !== "active") return;
-  tx.store.putProviderThread({ ...record, status: "idle", updatedAt: tx.now });
+  if (run.providerThreadId === null) return;
+  try {
+    const record = tx.store.providerThread(run.providerThreadId);
+    if (record?.status !== "active") return;
+    tx.store.putProviderThread({ ...record, status: "idle", updatedAt: tx.now });
+  } catch (error) {
+    // One that cannot be read is gone on with by nobody, and keeps no run open (REC-1).
+    if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") throw error;
+  }
 }
 
 /**

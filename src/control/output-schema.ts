@@ -1,9 +1,10 @@
 /**
  * Output schemas (WRK-8), which agents write, and answers checked against them, which agents write too: neither may hold up
- * or break the commit in which it is looked at.
+ * the process for long, or break anything.
  *
  * - J1 The checks of an answer end: by themselves, or cut off when their time is up, which they all share. Whatever goes wrong
- *   in one is a fault of the answer, never an error.
+ *   in one is a fault of the answer, never an error. None is made in a commit: how many others that one is grouped with
+ *   nobody knows.
  * - J2 The text of a fault is bounded, whatever the answer holds.
  */
 import { z } from "zod";
@@ -13,8 +14,8 @@ import { faultsOf } from "../platform/check.ts";
 import { byteLength, headBytes } from "../platform/text.ts";
 import { type Limited, TimeAllowance, withinTimeLimit } from "../platform/time-limit.ts";
 
-/** For all the checks of one commit. */
-const CHECK_MS = 2_000;
+/** For all the checks of one answer, or for one schema: a small part of what a lease can bear. */
+const CHECK_MS = 250;
 /** Of objects and lists in one another; more than that no code that walks a value has to bear. */
 const DEEPEST = 200;
 /** It is written with each change of its work. */
@@ -25,15 +26,30 @@ export type Checked =
   | { readonly ok: true; readonly value: Json }
   | { readonly ok: false; readonly fault: string };
 
-/** @throws RejectedError `INVALID_ARGUMENT` for a schema that no answer could be checked against. */
-export function requireOutputSchema(schema: JsonObject): JsonObject {
-  if (isTooDeep(schema) || byteLength(JSON.stringify(schema)) > SCHEMA_BYTES) throw refused();
+/** Schemas that answers can be checked against, by identity: the commit that stores one only asks. */
+const SOUND = new WeakSet<JsonObject>();
+
+export function markSound(schema: JsonObject): void {
   try {
-    if (withinTimeLimit(CHECK_MS, () => compile(schema)).kind === "done") return schema;
+    const looked = withinTimeLimit(CHECK_MS, () => isSound(schema) && compile(schema) !== undefined);
+    if (looked.kind === "done" && looked.value) SOUND.add(schema);
   } catch {
     // Which part of it cannot be read is not said in words that would help a model.
   }
-  throw refused();
+}
+
+function isSound(schema: JsonObject): boolean {
+  return !isTooDeep(schema) && byteLength(JSON.stringify(schema)) <= SCHEMA_BYTES;
+}
+
+/** @throws RejectedError `INVALID_ARGUMENT` for a schema that was not marked sound. */
+export function requireOutputSchema(schema: JsonObject): JsonObject {
+  if (SOUND.has(schema)) return schema;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    "output_schema is no JSON Schema that can be checked; use a plainer one.",
+    { argument: "output_schema" },
+  );
 }
 
 /** Parses an answer as JSON, with or without a code fence, and validates it against each of the schemas. */
@@ -93,12 +109,4 @@ function isTooDeep(value: Json): boolean {
     level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
   }
   return false;
-}
-
-function refused(): RejectedError {
-  return new RejectedError(
-    "INVALID_ARGUMENT",
-    "output_schema is no JSON Schema that can be checked; use a plainer one.",
-    { argument: "output_schema" },
-  );
 }

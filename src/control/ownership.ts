@@ -194,13 +194,33 @@ export class Ownership {
 export async function lookAtInbox(tree: Tree): Promise<void> {
   // Each on its own: a command that cannot be read keeps no mail from being noticed.
   const arrivals = await tree.read((view) => view.arrivals(tree.treeId).length);
-  if (arrivals > 0) await tree.transact((tx) => takeArrivals(tx));
+  if (arrivals > 0) await takeIn(tree);
   for (const command of await tree.read((view) => view.pendingCommands(tree.treeId))) {
     try {
       await tree.transact((tx) => applyCommand(tx, command, tree.partialText));
     } catch (error) {
       if (comesAgain(error)) throw error;
       await tree.transact((tx) => refuseCommand(tx, command, error));
+    }
+  }
+}
+
+/** All at once; where one of them is in the way of the others, each on its own. */
+async function takeIn(tree: Tree): Promise<void> {
+  try {
+    return await tree.transact((tx) => takeArrivals(tx));
+  } catch (error) {
+    if (comesAgain(error)) throw error;
+  }
+  for (const mail of await tree.read((view) => view.arrivals(tree.treeId))) {
+    try {
+      await tree.transact((tx) => takeArrivals(tx, [mail]));
+    } catch (error) {
+      if (comesAgain(error)) throw error;
+      // It stays in its mailbox, where its recipient finds it if it ever runs again.
+      const { treeId, shared } = tree;
+      shared.logger.warn({ treeId, mailId: mail.id, err: error }, "mail that has come could not be told");
+      await tree.transact((tx) => tx.store.takeArrivals([mail.id]));
     }
   }
 }

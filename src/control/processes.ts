@@ -88,7 +88,8 @@ export async function sweepProcesses(tree: Tree): Promise<void> {
   const here = groups.filter(({ owner }) => owner.host === me.host);
   // Of another boot nobody is left, and its ids mean others now.
   for (const { owner, pgid, startedAt } of here)
-    if (owner.bootId === me.bootId) signalGroup(pgid, startedAt, "SIGKILL");
+    if (owner.bootId === me.bootId && (owner.pidNamespace ?? me.pidNamespace) === me.pidNamespace)
+      signalGroup(pgid, startedAt, "SIGKILL");
   if (here.length === 0) return;
   await tree.transact((tx) => {
     for (const { pgid } of here) tx.store.removeProcessGroup(tree.treeId, pgid);

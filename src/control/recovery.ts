@@ -6,6 +6,7 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { openCalls } from "../protocol/transcript.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
+import { requestOf } from "./collect.ts";
 import { deliver } from "./delivery.ts";
 import { closeOpenCalls } from "./interrupt.ts";
 import { appendItems, itemsOfRun, requestUnderWay, worksOfStart } from "./runs.ts";
@@ -100,7 +101,10 @@ function survives(tx: Transaction, run: RunRecord): boolean {
   const waits = tx.store.waitsOfRun(run.id).filter((wait) => wait.step === run.steps);
   const asked = tx.store.openRequestsOf(run.threadId).filter((request) => request.runId === run.id);
   const stored = new Set([...waits, ...asked].map(({ callId }) => callId));
-  return open.length > 0 && open.every((call) => call.type === "request" || stored.has(call.callId));
+  return (
+    open.length > 0 &&
+    open.every((call) => stored.has(call.callId) || requestOf(tx, run.id, call) !== undefined)
+  );
 }
 
 function inWait(tx: Transaction, run: RunRecord): RunRecord {

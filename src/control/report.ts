@@ -5,7 +5,7 @@ import { isWorkId } from "../protocol/ids.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { actingAs } from "./caller.ts";
-import { checkAnswer } from "./output-schema.ts";
+import type { Verdicts } from "./schema-checks.ts";
 import type { Transaction } from "./transaction.ts";
 import { endWork } from "./works.ts";
 
@@ -16,7 +16,12 @@ export interface Report {
 }
 
 /** @throws RejectedError for a work that the caller's run does not serve, or a text that misses the work's schema. */
-export function reportResult(tx: Transaction, caller: Caller, report: Report): WorkRecord {
+export function reportResult(
+  tx: Transaction,
+  caller: Caller,
+  report: Report,
+  verdicts: Verdicts,
+): WorkRecord {
   const acting = actingAs(tx, caller);
   const work = isWorkId(report.workId) ? tx.store.work(report.workId as WorkId) : undefined;
   if (work === undefined || acting.run === null || !acting.run.serves.includes(work.id)) {
@@ -39,10 +44,7 @@ export function reportResult(tx: Transaction, caller: Caller, report: Report): W
       },
     );
   }
-  const checked =
-    work.outputSchema === null || report.status === "failed"
-      ? undefined
-      : checkAnswer(report.text, [work.outputSchema])[0];
+  const checked = report.status === "failed" ? undefined : verdicts.get(work.id);
   if (checked?.ok === false) {
     throw new RejectedError(
       "INVALID_ARGUMENT",

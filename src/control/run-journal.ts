@@ -10,7 +10,6 @@ import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import { UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import { delay } from "../platform/clock.ts";
 import type { Attributes, Span } from "../platform/telemetry.ts";
-import { RedactedStream } from "../platform/redact-stream.ts";
 import { costOf, priceOf } from "../policy/budget.ts";
 import type {
   Admitted,
@@ -33,12 +32,14 @@ import { cutRunShort } from "./cut-short.ts";
 import { lendSlot } from "./dispatch.ts";
 import { NativeJournal } from "./native-journal.ts";
 import { acceptTurn } from "./native-thread.ts";
-import { acceptRequest, appendItems, currentRun, partialItems, suspendRun } from "./runs.ts";
+import { acceptRequest, appendItems, currentRun, partialItems, shortRunText, suspendRun } from "./runs.ts";
 import { recordStep } from "./steps.ts";
 import { charge } from "./charge.ts";
 import type { RunClock } from "./run-clock.ts";
+import { previewOf } from "./preview.ts";
 import { inSpan } from "./run-span.ts";
 import { mustQuarantine, quarantine } from "./quarantine.ts";
+import { verdictsOn } from "./schema-checks.ts";
 import { settleRun } from "./settle.ts";
 import { beginStart } from "./start.ts";
 import type { RunStart } from "./start-run.ts";
@@ -162,8 +163,8 @@ export class RunJournal implements RunPorts {
     text: string,
     cut: "length" | "content_filter" | null = null,
   ): Promise<"settled" | "continues"> {
-    const { id } = this.#run;
-    const about = { text, wrapUp: this.#wrapUp };
+    const { id, serves } = this.#run;
+    const about = { text, wrapUp: this.#wrapUp, verdicts: await verdictsOn(this.#tree, serves, text) };
     const { outcome } = await this.#tree.transact(
       (tx) =>
         cut === null
@@ -275,7 +276,7 @@ export class RunJournal implements RunPorts {
     const partial = this.#session.partialText;
     await this.#tree.transact(
       (tx) => {
-        const run = { ...currentRun(tx, id), text: partial || this.#run.text };
+        const run = { ...currentRun(tx, id), text: shortRunText(partial) || this.#run.text };
         tx.store.putRun(run);
         return { ...appendItems(tx, tx.agent(run.threadId), run, partialItems(run, partial)), run };
       },
@@ -289,13 +290,7 @@ export class RunJournal implements RunPorts {
   }
 
   preview(): Preview {
-    const stream = new RedactedStream(this.#tree.shared.secrets);
-    const { path } = this.#session.agent;
-    const runId = this.#run.id;
-    const show = (text: string): void => {
-      if (text !== "") this.#tree.events.publish([{ type: "progress", path, runId, text }]);
-    };
-    return { push: (text) => show(stream.push(text)), end: () => show(stream.end()) };
+    return previewOf(this.#tree, this.#session, this.#run.id);
   }
 
   span<T>(

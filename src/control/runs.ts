@@ -10,6 +10,7 @@ import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/trans
 import { NO_USAGE } from "../protocol/usage.ts";
 import type { NextInput } from "../session/ports.ts";
 import { isForLater } from "../mailbox/drain.ts";
+import { headBytes } from "../platform/text.ts";
 import { mergeStartOptions } from "../mailbox/start-options.ts";
 import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
@@ -21,7 +22,7 @@ import { acceptStart } from "./start-accept.ts";
 import type { RunStart } from "./start-run.ts";
 import { takeMail } from "./take-mail.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
-import { endWork, worksAskedBy } from "./works.ts";
+import { endWork, workOf, worksAskedBy } from "./works.ts";
 import { unreadOf } from "./unread.ts";
 
 /** Reserves a run for the trigger-turn mail that is pending; `elsewhere` when that wants another provider than `provider`. */
@@ -230,6 +231,22 @@ export function textOf(body: Extract<ItemBody, { kind: "assistant" }>): string {
     .join("");
 }
 
+/** Of what an agent has said at last, in the record of its run, which is written with each of its changes. */
+const RUN_TEXT_BYTES = 64 * 1024;
+
+export function shortRunText(text: string): string {
+  return headBytes(text, RUN_TEXT_BYTES);
+}
+
+/** What the record of a run holds the head of: as it was given, or in the transcript. */
+export function wholeText(tx: Transaction, run: RunRecord, given: string): string {
+  const text = given || run.text;
+  // No text of so few characters was cut off.
+  if (text !== run.text || text.length < RUN_TEXT_BYTES / 4) return text;
+  const said = itemsOfRun(tx, run).flatMap((item) => (item.kind === "assistant" ? [textOf(item)] : []));
+  return said.findLast((one) => one.startsWith(text)) ?? text;
+}
+
 /** Only waits or questions are open: the run gives its permit back. False when they have all ended meanwhile. */
 export function suspendRun(tx: Transaction, runId: RunId): RunRecord | null {
   const run = currentRun(tx, runId);
@@ -274,8 +291,7 @@ export function worksOfStart(tx: Transaction, run: RunRecord, seq: number): read
     if (mail.seq > seq) break;
     if (isForLater(mail, run.reservedSeq)) continue;
     for (const asked of worksAskedBy(tx, mail)) works.add(asked);
-    if (mail.resultOf === null) continue;
-    for (const holder of must(tx.store.work(mail.resultOf), "work", mail.resultOf).holds) {
+    for (const holder of workOf(tx, mail.resultOf)?.holds ?? []) {
       const work = must(tx.store.work(holder), "work", holder);
       if (work.executor === run.threadId && work.state === "awaiting_children") works.add(holder);
     }

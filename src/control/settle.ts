@@ -20,7 +20,7 @@ import { quarantine } from "./quarantine.ts";
 import { closeRequests } from "./requests.ts";
 import { turnResults } from "./results.ts";
 import { markUnreported } from "./charge.ts";
-import { itemsOfRun, worksOfStart } from "./runs.ts";
+import { itemsOfRun, shortRunText, wholeText, worksOfStart } from "./runs.ts";
 import { projectRun } from "./thread-context.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { breakCycles } from "./wait-cycle.ts";
@@ -79,7 +79,8 @@ export function settleRun(tx: Transaction, runId: RunId, settlement: Settlement)
     },
   );
   if (run.acceptedAt === null && settlement.reason !== "not_accepted") endUnaccepted(tx, settled, settlement);
-  const awaiting = endServed(tx, settled, settlement);
+  const text = wholeText(tx, settled, settlement.text);
+  const awaiting = endServed(tx, settled, { ...settlement, text });
   // A result that nobody can read wakes nobody; its notice does (MBX-10, WRK-4).
   if ((settlement.quiet ?? false) === false) turnResults(tx, quarantine(tx, tx.agent(run.threadId)));
   if (tx.profile.results === "per_run") sendRunResult(tx, tx.agent(run.threadId), settled, settlement);
@@ -105,7 +106,7 @@ function writeSettled(
     status: settlement.status,
     reason: settlement.reason,
     error: settlement.error ?? null,
-    text: settlement.text || run.text,
+    text: shortRunText(settlement.text) || run.text,
     waitedMs: run.waitedMs + waited,
     waitingSince: null,
     completedAt: tx.now,
@@ -143,7 +144,7 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
     if (work.state === "ended" || settlement.keep?.has(id) === true) continue;
     const own = settlement.perWork?.(id);
     if (run.status === "completed" && own === undefined && work.openUnder > 0) {
-      tx.store.putWork({ ...work, state: "awaiting_children", servedBy: null, text: run.text });
+      tx.store.putWork({ ...work, state: "awaiting_children", servedBy: null, text: settlement.text });
       tx.emit(
         "work.awaiting",
         tx.agent(work.executor),
@@ -153,7 +154,7 @@ function endServed(tx: Transaction, run: RunRecord, settlement: Settlement): Wor
       awaiting.push(id);
       continue;
     }
-    const served = run.serves.includes(id) ? { text: run.text, shared, salvage } : { text: "" };
+    const served = run.serves.includes(id) ? { text: settlement.text, shared, salvage } : { text: "" };
     endWork(tx, id, {
       ending,
       error: settlement.error ?? null,

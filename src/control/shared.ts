@@ -9,6 +9,7 @@ import type { ToolHost } from "../protocol/tool.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Ids, Random } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
+import type { OneATurn } from "../platform/one-a-turn.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { Tracer } from "../platform/telemetry.ts";
 import type { BackOff } from "../execution/back-off.ts";
@@ -37,6 +38,8 @@ export interface Shared {
   /** Secrets known by value, for text that is redacted while it streams. */
   readonly secrets: readonly string[];
   readonly prices: Prices;
+  /** What takes its time and is in no commit. */
+  readonly checks: OneATurn;
   readonly betweenTrees: BetweenTrees;
   /** Sessions of providers that are being closed. */
   readonly closing: Map<ThreadId, Promise<void>>;

@@ -7,7 +7,7 @@ import { addUsage, type Usage } from "../protocol/usage.ts";
 import type { AskedAbout } from "../protocol/wait.ts";
 import { chargeRun } from "./charge.ts";
 import { expireRequest } from "./requests.ts";
-import { type Accepted, appendItems, currentRun, textOf } from "./runs.ts";
+import { type Accepted, appendItems, currentRun, shortRunText, textOf } from "./runs.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** A model request has been answered: its parts and usage, stored before anything that follows from it (RUN-2). */
@@ -20,7 +20,7 @@ export function recordStep(
   let run = currentRun(tx, runId);
   const agent = tx.agent(run.threadId);
   const appended = appendItems(tx, agent, run, [body]);
-  run = chargeRun(tx, { ...run, steps: run.steps + 1, text: textOf(body) || run.text }, usage);
+  run = chargeRun(tx, { ...run, steps: run.steps + 1, text: shortRunText(textOf(body)) || run.text }, usage);
   const charged = tx.putAgent(appended.agent, { usage: addUsage(appended.agent.usage, usage) });
   openParts(tx, charged, run, body);
   tx.emit(

@@ -10,7 +10,7 @@ import { deliverHandoff } from "../lineage/handoff-record.ts";
 import { consume, handoffOf } from "../lineage/transfer.ts";
 import { markDelivered } from "./mail-states.ts";
 import { must, type Transaction } from "./transaction.ts";
-import { resultDelivered, serveWork, worksAskedBy } from "./works.ts";
+import { resultDelivered, serveWork, workOf, worksAskedBy } from "./works.ts";
 
 export function takeMail(tx: Transaction, run: RunRecord, id: MailId): RunRecord {
   const mail = must(tx.store.mail(id), "message", id);
@@ -21,9 +21,10 @@ export function takeMail(tx: Transaction, run: RunRecord, id: MailId): RunRecord
     next = serveWork(tx, next, asked);
     next = { ...next, chain: Math.max(next.chain, must(tx.store.work(asked), "work", asked).chain) };
   }
-  if (mail.workId !== null) consumeTransfer(tx, mail, "subagent_spawn", run.id);
-  if (mail.resultOf !== null) {
-    const result = resultDelivered(tx, mail.resultOf);
+  if (workOf(tx, mail.workId) !== undefined) consumeTransfer(tx, mail, "subagent_spawn", run.id);
+  const ended = workOf(tx, mail.resultOf);
+  if (ended !== undefined) {
+    const result = resultDelivered(tx, ended);
     consumeTransfer(tx, mail, "subagent_result", run.id);
     let serves = false;
     for (const holder of result.holds) {
@@ -73,7 +74,8 @@ function consumeTransfer(
 /** Consumes what a host-driven root acknowledged; it has no run (lineage C1.9). */
 export function acknowledgeMail(tx: Transaction, mail: MailRecord): void {
   markDelivered(tx, mail, null);
-  if (mail.resultOf === null) return;
-  resultDelivered(tx, mail.resultOf);
+  const result = workOf(tx, mail.resultOf);
+  if (result === undefined) return;
+  resultDelivered(tx, result);
   consumeTransfer(tx, mail, "subagent_result", null);
 }

@@ -159,10 +159,12 @@ export function endWork(tx: Transaction, id: WorkId, ending: Ending): WorkRecord
     runId: ending.runId ?? null,
     endedAt: tx.now,
   };
-  tx.store.putWork({ ...must(tx.store.work(id), "work", id), state: "ended", servedBy: null, outcome });
+  const unsent = { ...must(tx.store.work(id), "work", id), state: "ended", servedBy: null, outcome } as const;
+  // Written once more when its result is sent, which is where a long text becomes an artifact.
+  tx.store.putWork({ ...unsent, text: "", outcome: { ...outcome, text: "", value: null } });
   const request = tx.store.mail(work.requestMailId);
   if (request?.state === "accepted") deadLetter(tx, request, "work_ended");
-  const ended = sendResult(tx, must(tx.store.work(id), "work", id), ending.quiet ?? false);
+  const ended = sendResult(tx, unsent, ending.quiet ?? false);
   tx.store.putWork(ended);
   // Nothing is owed to an agent: who holds this work need not wait for a delivery.
   if (!ended.resultPending) releaseHolds(tx, ended);
@@ -185,8 +187,7 @@ export function endWork(tx: Transaction, id: WorkId, ending: Ending): WorkRecord
 }
 
 /** The result, or the notice that stands for it, was delivered: parents need not wait for it any more. */
-export function resultDelivered(tx: Transaction, id: WorkId): WorkRecord {
-  const work = must(tx.store.work(id), "work", id);
+export function resultDelivered(tx: Transaction, work: WorkRecord): WorkRecord {
   if (!work.resultPending) return work;
   const next = { ...work, resultPending: false };
   tx.store.putWork(next);
@@ -251,9 +252,15 @@ export function awaitingWorks(tx: Transaction, agent: AgentRecord): WorkRecord[]
   return tx.store.openWorksOf(agent.threadId).filter((work) => work.state === "awaiting_children");
 }
 
+/** Mail is written by anybody who can open the store: what names no work of this tree is a plain message (MBX-10). */
+export function workOf(tx: Transaction, id: WorkId | null): WorkRecord | undefined {
+  const work = id === null ? undefined : tx.store.work(id);
+  return work?.treeId === tx.treeId ? work : undefined;
+}
+
 /** The works that a message asks for: its own, or those that a retry notice stands for. */
 export function worksAskedBy(tx: Transaction, mail: MailRecord): readonly WorkId[] {
-  if (mail.workId !== null) return [mail.workId];
+  if (mail.workId !== null) return workOf(tx, mail.workId) === undefined ? [] : [mail.workId];
   if (mail.kind !== "notice") return [];
   return tx.store
     .openWorksOf(mail.recipient)

@@ -1,5 +1,5 @@
 /** Who this process is, and whether another process of this host is proved dead (REC-6). */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import type { ProcessIdentity } from "../protocol/process-identity.ts";
 
@@ -9,6 +9,14 @@ function readOrEmpty(path: string): string {
   } catch {
     // Not a Linux host, or the process is gone: an empty text proves nothing.
     return "";
+  }
+}
+
+function ownNamespace(): Pick<ProcessIdentity, "pidNamespace"> {
+  try {
+    return { pidNamespace: readlinkSync("/proc/self/ns/pid") };
+  } catch {
+    return {};
   }
 }
 
@@ -51,6 +59,7 @@ export function ownIdentity(): ProcessIdentity {
     bootId: readOrEmpty("/proc/sys/kernel/random/boot_id").trim(),
     pid: process.pid,
     startedAt: processStart(process.pid),
+    ...ownNamespace(),
   };
   return self;
 }
@@ -60,6 +69,8 @@ export function provenDead(owner: ProcessIdentity): boolean {
   const me = ownIdentity();
   if (owner.host !== me.host || me.bootId === "" || owner.bootId === "") return false;
   if (owner.bootId !== me.bootId) return true;
+  // Its id names another process here, or none, whether it lives or not.
+  if (owner.pidNamespace !== undefined && owner.pidNamespace !== me.pidNamespace) return false;
   try {
     process.kill(owner.pid, 0);
   } catch (error) {

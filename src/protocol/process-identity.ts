@@ -7,6 +7,8 @@ export interface ProcessIdentity {
   readonly pid: number;
   /** Start time of the process in the unit of its system, so that a reused pid is not taken for it. */
   readonly startedAt: string;
+  /** In which its id counts: a sandbox has one of its own. Left out where the system has none, and by older versions. */
+  readonly pidNamespace?: string;
 }
 
 /** Whether a process of this host is proved dead: its lease counts for nothing then. Of other hosts nothing is known. */

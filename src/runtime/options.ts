@@ -315,6 +315,7 @@ const runtimeSchema = optionsOf<RuntimeOptions>({
     bootId: z.string(),
     pid: z.number().int(),
     startedAt: z.string(),
+    pidNamespace: z.string().optional(),
   }).optional(),
   onTreeLost: functionOf<NonNullable<RuntimeOptions["onTreeLost"]>>("is no function").optional(),
   provenDead: functionOf<NonNullable<RuntimeOptions["provenDead"]>>("is no function").optional(),

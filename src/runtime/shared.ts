@@ -10,6 +10,7 @@ import { threadToolsSchema } from "../protocol/thread-tools.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createIds, systemRandom } from "../platform/ids.ts";
 import { guardedLogger, silentLogger } from "../platform/logger.ts";
+import { OneATurn } from "../platform/one-a-turn.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { defaultTracer } from "../platform/telemetry.ts";
 import { folderExists } from "../platform/workspace.ts";
@@ -65,6 +66,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
     secrets: options.secrets ?? [],
     prices: options.prices ?? {},
+    checks: new OneATurn(clock),
     betweenTrees: new AgentThreads(of.threadPorts, threadTools),
     reservationsOf: of.reservationsOf,
     releases: new Releases(),

@@ -1,4 +1,7 @@
-/** Calls and questions of a provider's own loop in the words of a transcript, and results in the provider's (pure). */
+/**
+ * Calls and questions of a provider's own loop in the words of a transcript, and results in the provider's; and the ids of
+ * all questions, which are ours (pure).
+ */
 import type { RequestId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import type { NativeAnswer, NativeItem, NativeRequest } from "../protocol/native-events.ts";
@@ -28,6 +31,12 @@ export function recordedCall(item: Extract<NativeItem, { kind: "tool" | "file_ch
   };
 }
 
+/** A question of a step has an id of ours: a provider's own may be those of any other run, and of any other tree. */
+export function withOwnRequestId(part: AssistantPart, step: string): AssistantPart {
+  if (part.type !== "request") return part;
+  return { ...part, requestId: `req_${digestOf(part.callId, step)}` };
+}
+
 /** What it asks of us. Ids are ours, made of the turn and the provider's own: those repeat from turn to turn, and from call to call. */
 export function askedCall(request: NativeRequest, turn: string): Call {
   const callId = callIdOf(request.ref, turn);
@@ -38,15 +47,15 @@ export function askedCall(request: NativeRequest, turn: string): Call {
 }
 
 export function callIdOf(ref: NativeRef, turn: string): string {
-  return `call_${digestOf(ref, turn)}`;
+  return `call_${digestOf(ref.nativeId, turn)}`;
 }
 
 export function requestIdOf(ref: NativeRef, turn: string): RequestId {
-  return `req_${digestOf(ref, turn)}`;
+  return `req_${digestOf(ref.nativeId, turn)}`;
 }
 
-function digestOf({ nativeId }: NativeRef, turn: string): string {
-  return sha256([turn, nativeId].join(" ")).slice(0, 21);
+function digestOf(name: string, within: string): string {
+  return sha256([within, name].join(" ")).slice(0, 21);
 }
 
 /** `notice` says that mail waits; it ends the results of our own tools (RUN-5). */

@@ -69,7 +69,8 @@ export class Response {
     this.#requireRoom();
   }
 
-  #checked(part: AssistantPart): AssistantPart {
+  #checked(given: AssistantPart): AssistantPart {
+    const part = requireJson(given);
     switch (part.type) {
       case "text":
       case "reasoning":
@@ -81,7 +82,6 @@ export class Response {
         return { ...part, name: requireString(part.name, "the name of a tool").slice(0, NAME_CHARACTERS) };
       case "request":
         this.#requireNewId(part.callId);
-        this.#requireNewId(part.requestId);
         requireString(part.text, `a ${part.kind}`);
         return part;
       default:
@@ -130,6 +130,17 @@ function isCountable(usage: StepUsage): boolean {
   return [inputTokens, cachedInputTokens, outputTokens, reasoningTokens].every(
     (figure) => Number.isSafeInteger(figure) && figure >= 0,
   );
+}
+
+/** Its own fields, of which a store can write every one. The long texts are asked about elsewhere. */
+function requireJson(part: AssistantPart): AssistantPart {
+  try {
+    const own = { ...part };
+    JSON.stringify({ ...own, text: "", input: "" });
+    return own;
+  } catch {
+    throw broken("a part of the response holds what JSON cannot");
+  }
 }
 
 function requireString(value: unknown, what: string): string {

@@ -6,13 +6,14 @@
  * - R2 Open calls come first: what a response asked for is done before anything else is requested.
  * - R3 After an abort nothing is written any more; whoever aborted has settled the run.
  */
-import { TransientError } from "../protocol/errors.ts";
+import { InvariantError, TransientError } from "../protocol/errors.ts";
 import { type AssistantPart, openCalls } from "../protocol/transcript.ts";
 import type { ProviderSession } from "../providers/port.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
 import type { Call, NextInput, RetryAnswer, RunPorts } from "./ports.ts";
 import { buildMessages, ownSteps } from "./prompt.ts";
 import { driveNativeRun } from "./native-loop.ts";
+import { withOwnRequestId } from "./native-calls.ts";
 import { Response } from "./response.ts";
 import type { Session } from "./session.ts";
 import { executeTool } from "./tool-call.ts";
@@ -67,8 +68,14 @@ async function settleCalls(
     signal.throwIfAborted();
     return false;
   }
-  if (openCalls(session.items).length === 0) return false;
-  return ports.suspend();
+  const left = openCalls(session.items);
+  if (left.length === 0) return false;
+  if (await ports.suspend()) return true;
+  if (waiting.size > 0) return false;
+  throw new InvariantError("A call of the run has no output, and nothing that could bring one is open.", {
+    runId: session.run!.id,
+    callId: left[0]!.callId,
+  });
 }
 
 /** Call ids repeat from step to step. */
@@ -177,9 +184,10 @@ async function tryRequest(
 }
 
 async function finishStep(session: Session, ports: RunPorts, response: Response): Promise<"on" | "over"> {
-  const model = session.run!.model;
+  const { id, steps, model } = session.run!;
   const cut = cutOf(response);
-  const parts = cut === null ? response.parts() : response.partsOfCut();
+  const said = cut === null ? response.parts() : response.partsOfCut();
+  const parts = said.map((part) => withOwnRequestId(part, `${id} ${steps}`));
   session.partialText = "";
   if (parts.some(isCall)) {
     await ports.calls({ kind: "assistant", phase: "tools", parts, model, inherited: false }, response.usage);

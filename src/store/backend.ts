@@ -2,7 +2,8 @@
  * What an embedded adapter gives to `store.ts`: rows, and a way to run the plans of one tick in one transaction. The rules
  * that hold for every adapter (fencing, leases, capacity, order of settling, hints) are written once above it.
  *
- * - K1 `transact` runs the operations in order and leaves an outcome in each. When it throws, nothing of the group is
+ * - K1 `transact` runs the operations in order, at least one, until it is told that it is enough, leaves an outcome in each
+ *   that it has run, and answers how many these are. When it throws, nothing of the group is
  *   stored; when it throws `STORE_BUSY`, no operation was run and the group may be given again.
  * - K2 An operation that throws changes nothing and does not disturb the others of its group.
  */
@@ -166,7 +167,7 @@ export interface Backend {
   readonly kind: string;
   readonly name: string;
   readonly context: GroupContext;
-  transact(operations: readonly Operation[]): void;
+  transact(operations: readonly Operation[], isEnough: () => boolean): number;
   /** Runs a plan over one snapshot, outside of any group. @throws TransientError `STORE_BUSY`; it may be run again. */
   read<T>(plan: (view: BackendView) => T): T;
   /** Grows when another connection has written. */

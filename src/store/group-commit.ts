@@ -10,7 +10,7 @@
  *   written, or for as long as its own group took twice over. Without that, a writer who writes again at once starves
  *   the others, since SQLite's lock knows no queue.
  * - G4 A group holds up the event loop for about `GROUP_MS` at most: what is queued beyond that is the next tick's. How
- *   many that is, the groups before tell.
+ *   many that is, the groups before tell; one whose operations are heavier than theirs ends after `LONGEST_GROUP_MS`.
  */
 import type { TreeId } from "../protocol/ids.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -29,6 +29,7 @@ const PATIENT_AFTER_MS = 100;
 const LONGEST_PAUSE_MS = 8;
 const SHORTEST_TURN_MS = 2;
 const GROUP_MS = 5;
+const LONGEST_GROUP_MS = 50;
 /** Small groups are mostly the fixed costs of a transaction and tell nothing. */
 const TELLING_GROUP = 32;
 const SMALLEST_PORTION = 64;
@@ -79,8 +80,10 @@ export class GroupCommit {
         this.#tryAgain(this.#turn.polls, 1);
         return;
       }
-      this.#backend.transact(group);
-      this.#queue = group === this.#queue ? [] : this.#queue.slice(group.length);
+      const until = startedAt + LONGEST_GROUP_MS;
+      const ran = this.#backend.transact(group, () => this.#clock.monotonic() >= until);
+      if (ran < group.length) group = group.slice(0, ran);
+      this.#queue = group === this.#queue ? [] : this.#queue.slice(ran);
       this.#learn(group.length, this.#clock.monotonic() - startedAt);
     } catch (error) {
       if (isBusy(error) && this.#waitForLock(startedAt)) return;

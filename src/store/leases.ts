@@ -108,7 +108,7 @@ function isHeld(row: LeaseRow, now: number, provenDead: ProvenDead): boolean {
 function rememberVerdicts(provenDead: ProvenDead): ProvenDead {
   const verdicts = new Map<string, boolean>();
   return (owner) => {
-    const name = `${owner.host} ${owner.bootId} ${owner.pid} ${owner.startedAt}`;
+    const name = `${owner.host} ${owner.bootId} ${owner.pid} ${owner.startedAt} ${owner.pidNamespace}`;
     const verdict = verdicts.get(name) ?? provenDead(owner);
     verdicts.set(name, verdict);
     return verdict;

@@ -1,4 +1,5 @@
 /** Identity of mail: whose key it carries, and what is left of a row that cannot be read (MBX-10). */
+import { keyText } from "../platform/digest.ts";
 import type { AgentPath } from "../protocol/agent-path.ts";
 import type { MailId, ThreadId, TreeId } from "../protocol/ids.ts";
 import type { MailDraft, MailRecord } from "../protocol/mail.ts";
@@ -8,8 +9,9 @@ import type { MailDraft, MailRecord } from "../protocol/mail.ts";
  * have no identity beyond a name, within a tree.
  */
 export function authorKey(draft: MailDraft): string | null {
-  const { author, key } = draft;
-  if (key === null) return null;
+  const { author } = draft;
+  if (draft.key === null) return null;
+  const key = keyText(draft.key);
   if (author.kind === "agent" || author.kind === "thread") return `${author.threadId}:${key}`;
   return `${draft.treeId}:${author.kind === "user" ? author.name : "runtime"}:${key}`;
 }

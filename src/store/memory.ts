@@ -72,7 +72,8 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
     kind: "memory",
     name: "memory",
     context,
-    transact(operations) {
+    transact(operations, isEnough) {
+      let ran = 0;
       for (const operation of operations) {
         context.tree = operation.tree;
         journal.begin();
@@ -83,7 +84,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
           journal.rollback();
           operation.outcome = { error };
         }
+        ran += 1;
+        if (isEnough()) break;
       }
+      return ran;
     },
     read: (plan) => plan(tx),
     foreignVersion: () => 0,

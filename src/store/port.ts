@@ -105,8 +105,9 @@ export interface BrokenRow {
 
 /**
  * Indexed reads. A row that cannot be read makes the read that needs it throw `STORE_CORRUPT` with its `table` and `id` in
- * the details; of mail it is left out. All are cheap in the number of rows they return. Lists that grow with the life of a
- * tree are paged; those of what is open, unread or pending, or belongs to one run, are whole.
+ * the details; of mail, of process groups, and in lists of a tree's agents, of its works and of works under another one it
+ * is left out, and an event stands in for an event. All are cheap in the number of rows they return. Lists that grow with
+ * the life of a tree are paged; those of what is open, unread or pending, or belongs to one run, are whole.
  */
 export interface StoreView {
   /** The store's clock, milliseconds since the epoch. */
@@ -265,6 +266,7 @@ export interface StoreTx extends StoreView {
     })[],
   ): readonly TranscriptItem[];
   putWait(record: WaitRecord): void;
+  /** @throws RejectedError `THREAD_INVARIANT_VIOLATION` when another run has asked it. */
   putRequest(record: RuntimeRequestRecord): void;
   putTransfer(record: TransferRecord): void;
   putHandoff(record: HandoffRecord): void;

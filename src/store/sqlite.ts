@@ -135,16 +135,22 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
    * A lone operation needs no savepoint, since rolling back the transaction is rolling back the plan. The store's own
    * operations (`send` and the like) do not throw once they have written, and go without one until they do.
    */
-  function attemptAll(operations: readonly Operation[], guardAll: boolean): void {
+  function attemptAll(operations: readonly Operation[], isEnough: () => boolean, guardAll = false): number {
     connection.begin();
     const shared = operations.length > 1;
-    for (const operation of operations) attempt(operation, shared && (guardAll || operation.tree !== null));
+    let ran = 0;
+    for (const operation of operations) {
+      attempt(operation, shared && (guardAll || operation.tree !== null));
+      ran += 1;
+      if (isEnough()) break;
+    }
     connection.commit();
+    return ran;
   }
 
-  function retryGuarded(operations: readonly Operation[]): void {
+  function retryGuarded(operations: readonly Operation[], isEnough: () => boolean): number {
     try {
-      attemptAll(operations, true);
+      return attemptAll(operations, isEnough, true);
     } catch (error) {
       connection.rollback();
       throw storeError(error, path);
@@ -155,14 +161,14 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     kind: "sqlite",
     name: path,
     context,
-    transact(operations) {
+    transact(operations, isEnough) {
       requireSameFile();
       try {
-        attemptAll(operations, false);
+        return attemptAll(operations, isEnough);
       } catch (error) {
         connection.rollback();
         if (operations.length === 1 || endsTransaction(error)) throw storeError(error, path);
-        retryGuarded(operations);
+        return retryGuarded(operations, isEnough);
       }
     },
     read(plan) {

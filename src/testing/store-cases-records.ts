@@ -142,6 +142,16 @@ export const recordCases = {
     });
   },
 
+  "refuses a question that another run has asked": async ({ store, lease, tree, worker }) => {
+    const asked = sampleRequest(tree, worker, 1);
+    await store.commit(lease, (tx) => tx.putRequest(asked));
+    await assert.rejects(
+      store.commit(lease, (tx) => tx.putRequest({ ...asked, runId: sampleId("run", 2), text: "another" })),
+      { code: "THREAD_INVARIANT_VIOLATION" },
+    );
+    assert.deepEqual(await store.read((view) => view.request(asked.id)), asked);
+  },
+
   "keeps transcripts and events in order, and refuses a gap": async ({ store, lease, tree, worker }) => {
     const item = (text: string) =>
       ({ kind: "context", topic: "role", text, runId: null, step: 1, at: 2 }) as const;

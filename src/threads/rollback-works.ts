@@ -36,7 +36,7 @@ function keepBack(tx: Transaction, mail: MailRecord): void {
   if (work === undefined || mail.kind !== "final_answer" || !wasRolledBack(tx, work)) return;
   tx.store.putMail({ ...mail, state: "superseded", settledAt: tx.now });
   tx.effects.mail.add(mail.recipient);
-  const { resultTransferId } = resultDelivered(tx, work.id);
+  const { resultTransferId } = resultDelivered(tx, work);
   tx.store.putWork({ ...tx.store.work(work.id)!, resultMailId: null, wake: "never" });
   const transfer = resultTransferId === null ? undefined : tx.store.transfer(resultTransferId);
   if (transfer !== undefined) tx.store.putTransfer({ ...transfer, staleBase: true, updatedAt: tx.now });

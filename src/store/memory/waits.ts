@@ -2,6 +2,7 @@
 import type { TreeId } from "../../protocol/ids.ts";
 import type { RuntimeRequestRecord, WaitRecord } from "../../protocol/wait.ts";
 import type { WaitRows } from "../backend.ts";
+import { requireOwnRequest } from "../request-rules.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { Journal } from "./journal.ts";
 import { type Freeze, Table } from "./table.ts";
@@ -53,7 +54,10 @@ export function waitRows(journal: Journal, freeze: Freeze): MemoryWaits {
       // The heap forgets ended waits as it is read; one that is open again after a rollback must be in it.
       if (before !== undefined && before.end === null) journal.record(() => arm(before));
     },
-    putRequest: (record) => void requests.put(record),
+    putRequest(record) {
+      requireOwnRequest(record, () => requests.get(record.id));
+      requests.put(record);
+    },
   };
   return { rows, waits, requests };
 }

@@ -51,8 +51,9 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
   const treePages = trees.pages("TRUE", "newest first");
   const treeIds = trees.idPages("TRUE", "newest first");
   const at = agents.list("WHERE tree = ? AND path = ?");
+  const stands = connection.statement("SELECT 1 FROM agents WHERE tree = ? AND path = ?");
   const byToken = agents.list("WHERE token = ?");
-  const children = agents.pages("parent = ?", "oldest first");
+  const children = agents.readablePages("parent = ?", "oldest first");
   const openChildren = connection.statement("SELECT COUNT(*) FROM agents WHERE parent = ? AND open = 1");
   const relist = connection.statement(
     "UPDATE agents SET state = ?, workspace = ?, lineage = ? WHERE number = ?",
@@ -63,7 +64,7 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
   const rootsInWith = agents.pages("parent IS NULL AND workspace = ? AND state = ?", "newest first");
   const descendants = agents.pages("lineage = ?", "oldest first");
   const within = connection.statement(
-    `SELECT id, body FROM agents
+    `SELECT id, body, path FROM agents
       WHERE tree = ? AND path >= ? AND path < ? AND path > ? AND open >= ? ORDER BY path LIMIT ?`,
   );
   const usageSum = connection.statement(
@@ -84,7 +85,7 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
     agents(tree, under, { after = null, limit, closed }) {
       if (
         after !== null &&
-        (!isWithin(after as AgentPath, under) || at(threads.find(tree), after).length === 0)
+        (!isWithin(after as AgentPath, under) || stands.get(threads.find(tree), after) === undefined)
       )
         throw unknownCursor(after);
       const rows = within.all(
@@ -95,7 +96,7 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
         closed === true ? 0 : 1,
         limit + 1,
       );
-      return agents.page(rows, limit, ({ path }) => path);
+      return agents.readablePage(rows, limit, 2);
     },
     childrenOf: (id, page) => children(page, threads.find(id)),
     openChildren: (id) => openChildren.get(threads.find(id))![0] as number,

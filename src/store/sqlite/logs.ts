@@ -4,6 +4,7 @@ import type { EventDraft, RuntimeEvent } from "../../protocol/events.ts";
 import type { ThreadId, TreeId } from "../../protocol/ids.ts";
 import type { TranscriptItem } from "../../protocol/transcript.ts";
 import type { LogRows } from "../backend.ts";
+import { isUnreadable } from "../corrupt-row.ts";
 import type { Connection, Row } from "./connection.ts";
 import { RecordCache } from "./record-cache.ts";
 import { parseRecord } from "./table.ts";
@@ -53,7 +54,11 @@ export function logRows(connection: Connection, threads: ThreadNumbers): LogRows
       return added;
     },
     events: (tree, after, limit) =>
-      eventRows.all(threads.find(tree), after, limit).map((row) => entry<RuntimeEvent>("events", tree, row)),
+      eventRows.all(threads.find(tree), after, limit).map((row) => {
+        let event = unreadableEvent(tree, row[0] as number);
+        isUnreadable(() => (event = entry<RuntimeEvent>("events", tree, row)));
+        return event;
+      }),
     lastEvent,
     appendEvent(tree, id, at, draft: EventDraft) {
       const event: RuntimeEvent = { ...draft, id, treeId: tree, seq: lastEvent(tree) + 1, at };
@@ -62,4 +67,11 @@ export function logRows(connection: Connection, threads: ThreadNumbers): LogRows
       return event;
     },
   };
+}
+
+/** Stands in the log for one that cannot be read: nothing else is known of it but that it was there. */
+function unreadableEvent(treeId: TreeId, seq: number): RuntimeEvent {
+  const nobody = { path: null, threadId: null, runId: null, workId: null };
+  const data = { table: "events", id: `${treeId} ${seq}`, open: false };
+  return { id: `evt_unreadable${seq}`, treeId, seq, at: 0, type: "record.set_aside", ...nobody, data };
 }

@@ -6,7 +6,7 @@ import type { SQLInputValue } from "node:sqlite";
 import { unknownCursor } from "../cursor.ts";
 import type { Page, PageRequest } from "../port.ts";
 import type { Connection, Row, Statement } from "./connection.ts";
-import { corruptRow } from "../corrupt-row.ts";
+import { corruptRow, isUnreadable } from "../corrupt-row.ts";
 import { RecordCache } from "./record-cache.ts";
 
 export interface TableShape<R> {
@@ -82,13 +82,29 @@ export class Table<R extends object> {
     return (...values) => statement.all(...values).map((row) => this.#record(row));
   }
 
+  /** As `list`, without the rows that cannot be read. */
+  readable(rest: string): (...values: SQLInputValue[]) => R[] {
+    const name = this.#name;
+    const statement = this.#connection.statement(`SELECT ${name}.id, ${name}.body FROM ${name} ${rest}`);
+    return (...values) => this.#readableOf(statement.all(...values));
+  }
+
   /** Prepares a paged list; the cursor is the id of the last row, which may have left the list since. */
   pages(
     where: string,
     order: "oldest first" | "newest first",
   ): (page: PageRequest, ...values: SQLInputValue[]) => Page<R> {
     const rowsOf = this.#pageRows("id, body", where, order);
-    return (page, ...values) => this.page(rowsOf(page, ...values), page.limit, this.#idOf);
+    return (page, ...values) => this.page(rowsOf(page, ...values), page.limit);
+  }
+
+  /** As `pages`, without the rows that cannot be read. */
+  readablePages(
+    where: string,
+    order: "oldest first" | "newest first",
+  ): (page: PageRequest, ...values: SQLInputValue[]) => Page<R> {
+    const rowsOf = this.#pageRows("id, body", where, order);
+    return (page, ...values) => this.readablePage(rowsOf(page, ...values), page.limit);
   }
 
   /** As `pages`, of the ids alone. */
@@ -130,10 +146,19 @@ export class Table<R extends object> {
   }
 
   /** Of `limit + 1` rows. */
-  page(rows: readonly Row[], limit: number, cursorOf: (record: R) => string): Page<R> {
-    const records = rows.slice(0, limit).map((row) => this.#record(row));
-    const last = records.at(-1);
-    return { rows: records, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
+  page(rows: readonly Row[], limit: number): Page<R> {
+    return { rows: rows.slice(0, limit).map((row) => this.#record(row)), next: nextOf(rows, limit, 0) };
+  }
+
+  /** The same, without those that cannot be read; which column is a row's cursor. */
+  readablePage(rows: readonly Row[], limit: number, cursor = 0): Page<R> {
+    return { rows: this.#readableOf(rows.slice(0, limit)), next: nextOf(rows, limit, cursor) };
+  }
+
+  #readableOf(rows: readonly Row[]): R[] {
+    const records: R[] = [];
+    for (const row of rows) isUnreadable(() => records.push(this.#record(row)));
+    return records;
   }
 
   #keyOf(id: string): SQLInputValue {
@@ -151,6 +176,11 @@ export class Table<R extends object> {
     this.#cache.set(id, Object.freeze(record), body.length);
     return record;
   }
+}
+
+function nextOf(rows: readonly Row[], limit: number, cursor: number): string | null {
+  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  return last === undefined ? null : (last[cursor] as string);
 }
 
 export function parseRecord<R>(connection: Connection, table: string, id: string, body: string): R {

@@ -47,7 +47,7 @@ export function transferRows(connection: Connection, threads: ThreadNumbers): Tr
       const place = after === null ? 0 : (placeOf.get(after)?.[0] as number | undefined);
       if (place === undefined) throw unknownCursor(after!);
       const rows = ofThread.all(threads.find(id), place, limit + 1);
-      return transfers.page(rows, limit, (one) => one.id);
+      return transfers.page(rows, limit);
     },
     pendingTransfersTo: (id) => pendingTo(threads.find(id)),
     handoff: (id) => handoffs.get(id),

@@ -33,7 +33,7 @@ export function treeRows(connection: Connection, threads: ThreadNumbers, now: ()
     fixed: { tree: ({ treeId }) => threads.number(treeId) },
   });
   const pending = commands.list("WHERE tree = ? AND pending = 1 ORDER BY rowid");
-  const groupsOf = groups.list("WHERE tree = ? ORDER BY rowid");
+  const groupsOf = groups.readable("WHERE tree = ? ORDER BY rowid");
   const removeGroup = connection.statement("DELETE FROM process_groups WHERE id = ?");
   const busy = connection.statement(
     `SELECT id FROM threads WHERE number IN (

@@ -1,6 +1,7 @@
 /** Waits and runtime requests. Edges from works to open waits go when the wait ends, so that they stay few. */
 import type { RuntimeRequestRecord, WaitRecord } from "../../protocol/wait.ts";
 import type { WaitRows } from "../backend.ts";
+import { requireOwnRequest } from "../request-rules.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
 import type { ThreadNumbers } from "./thread-numbers.ts";
@@ -59,6 +60,9 @@ export function waitRows(connection: Connection, threads: ThreadNumbers): WaitRo
       const edge = record.end === null ? link : unlink;
       for (const work of record.works) edge.run(work, record.id);
     },
-    putRequest: (record) => requests.put(record),
+    putRequest(record) {
+      requireOwnRequest(record, () => requests.get(record.id));
+      requests.put(record);
+    },
   };
 }

@@ -40,7 +40,7 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
       Array.isArray(run.nativeTurns) &&
       typeof run.usage?.inputTokens === "number",
   });
-  const ofTree = works.pages("tree = ?", "oldest first");
+  const ofTree = works.readablePages("tree = ?", "oldest first");
   const openOf = works.list("WHERE executor = ? AND open = 1 ORDER BY rowid");
   const openAskedBy = works.list("WHERE requester = ? AND open = 1 ORDER BY rowid");
   // In this order: of the whole tree the first is the one, of a subtree few stand before it.
@@ -50,7 +50,7 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
   );
   const latest = works.list("WHERE executor = ? ORDER BY rowid DESC LIMIT 1");
   const latestAskedBy = works.list("WHERE executor = ? AND requester = ? ORDER BY rowid DESC LIMIT 1");
-  const under = works.list("JOIN work_parents ON work_id = id WHERE parent = ? ORDER BY works.rowid");
+  const under = works.readable("JOIN work_parents ON work_id = id WHERE parent = ? ORDER BY works.rowid");
   const linkParent = connection.statement("INSERT INTO work_parents (parent, work_id) VALUES (?, ?)");
   const unlinkParents = connection.statement("DELETE FROM work_parents WHERE parent = ? AND work_id = ?");
   const ofThread = runs.pages("thread = ?", "oldest first");

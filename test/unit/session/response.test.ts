@@ -13,6 +13,8 @@ const call = (callId: unknown, name: unknown = "list_agents", input: unknown = "
   part({ type: "tool_call", callId, name, input });
 const question = (callId: string, requestId: string): StepEvent =>
   part({ type: "request", callId, requestId, kind: "question", text: "which?" });
+const circular: { self?: unknown } = {};
+circular.self = circular;
 const figures = { inputTokens: 1, cachedInputTokens: 0, outputTokens: 2, reasoningTokens: 0 };
 
 function taken(...events: readonly StepEvent[]): Response {
@@ -26,11 +28,25 @@ test.for<[string, StepEvent[]]>([
   ["a delta that is none", [{ type: "text", text: 5 as unknown as string }]],
   ["a part of no known type", [part({ type: "image", text: "" })]],
   ["arguments that are no text", [call("1", "list_agents", { a: 1 })]],
+  ["a field that JSON cannot hold", [part({ type: "text", text: "a", extra: 1n } as never)]],
+  ["fields that go round", [part({ type: "text", text: "a", provider: circular } as never)]],
+  [
+    "a form of its own that fails",
+    [
+      part({
+        type: "text",
+        text: "a",
+        toJSON() {
+          throw new Error("no");
+        },
+      } as never),
+    ],
+  ],
   ["a call without a name", [call("1", null)]],
   ["a call without an id", [call(undefined)]],
   ["a call whose id is empty", [call("")]],
   ["two calls with one id", [call("1"), call("1")]],
-  ["two questions with one id", [question("1", "req_1"), question("2", "req_1")]],
+  ["two questions with one id", [question("1", "req_1"), question("1", "req_2")]],
   [
     "an answer without end",
     Array.from({ length: 17 }, (): StepEvent => ({ type: "text", text: "x".repeat(2 ** 20) })),

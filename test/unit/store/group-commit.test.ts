@@ -45,12 +45,18 @@ function createBackend(onGroup: (size: number) => void = () => undefined) {
     kind: "test",
     name: "test",
     context: { tree: null, told: new Set() },
-    transact(operations: readonly Operation[]) {
+    transact(operations: readonly Operation[], isEnough: () => boolean) {
       if (state.locked) throw new TransientError("STORE_BUSY", "locked");
       if (state.failure !== null) throw state.failure;
-      state.groups.push(operations.length);
-      onGroup(operations.length);
-      for (const one of operations) one.outcome = { value: one.run({} as BackendTx) };
+      let ran = 0;
+      for (const one of operations) {
+        one.outcome = { value: one.run({} as BackendTx) };
+        ran += 1;
+        if (isEnough()) break;
+      }
+      state.groups.push(ran);
+      onGroup(ran);
+      return ran;
     },
     read: () => {
       throw new Error("not used");
@@ -78,6 +84,23 @@ describe("one tick", () => {
     void group.submit(null, () => 4);
     steps.step();
     expect(state.groups).toEqual([3, 1]);
+  });
+
+  test("REC-6 ends when its operations turn out to be heavy, and goes on with the rest next", async () => {
+    const { steps, state, group } = build();
+    const done = [1, 2, 3].map((n) =>
+      group.submit(null, () => {
+        steps.spend(n * 20);
+        return n;
+      }),
+    );
+    steps.step();
+    expect(state.groups).toEqual([2]);
+    steps.step();
+    expect([state.groups, await Promise.all(done)]).toEqual([
+      [2, 1],
+      [1, 2, 3],
+    ]);
   });
 
   test("fails as a whole when its transaction does, and the next one does not", async () => {
