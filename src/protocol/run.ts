@@ -54,7 +54,8 @@ export interface RunRecord {
   readonly providerThreadId: ProviderThreadId | null;
   /**
    * Turns of the provider's that carried it, oldest first, as they are named now; for forks and rollbacks at a point. Null
-   * for one without a name; none at all where it was accepted and its turns are not known any more.
+   * for one without a name, or that may not have been taken at all; none where it was accepted and its turns are not known
+   * any more.
    */
   readonly nativeTurns: readonly (NativeRef | null)[];
   /** Handoffs that its first request carries: a switch and merge-backs may meet. */

@@ -13,7 +13,7 @@ import { type ItemBody, openCalls } from "../protocol/transcript.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
 import { namedTurn } from "../providers/native-names.ts";
 import { unlessAborted } from "./ears.ts";
-import { asProviderFailure, isProviderFailure } from "./native-failure.ts";
+import { asProviderFailure, isProviderFailure, isUnreachable } from "./native-failure.ts";
 import { type NativeConversation, OpenTurn } from "./native-conversation.ts";
 import { asMessages, type TurnWords, turnWords } from "./native-input.ts";
 import { followTurn, type TurnOver } from "./native-turn.ts";
@@ -38,6 +38,7 @@ export async function driveNativeRun(
   } finally {
     // The next run must not overlap with a turn that has yet to end; whoever aborted bounds how long (INT-3).
     if (signal.aborted) {
+      if (native.turn?.accepted === false) native.unsure += 1;
       session.ending = native.stop();
       await session.ending;
     }
@@ -95,13 +96,14 @@ async function runTurn(
         await ports.cutOff();
         return "another";
       }
+      // One that was refused is no turn; one whose provider is gone may have been taken all the same (REC-5).
+      if (asked && (native.source.over || isUnreachable(error))) native.unsure += 1;
       const decision = await ports.failed(error, attempt, false);
       if (!decision.retry) {
         await ports.giveUp(error, null);
         return "over";
       }
       await ports.pause(decision.delayMs, signal);
-      // One that was refused is no turn; one whose provider is gone may have been taken all the same (REC-5).
       native.doubtful ||= asked && native.source.over;
     }
   }
