@@ -27,6 +27,7 @@ import { type ForkPoint, forkPoint, type ForkPointName } from "../lineage/fork-p
 import { forkTitle } from "../lineage/fork-title.ts";
 import { forkTransfer } from "../lineage/transfer.ts";
 import type { PageRequest, StoreTx, StoreView } from "../store/port.ts";
+import { stateAt } from "../control/thread-point.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import { originsIn, requireThread } from "./thread-view.ts";
 
@@ -76,7 +77,7 @@ export function planFork(
     tree: view.tree(source.treeId)!,
     fork,
     title: request.title ?? forkTitle(thread.thread.title, liveTitles(view, thread.thread)),
-    context: contextAt(view, thread, fork),
+    context: stateAt(view, thread, fork.point, Infinity).context,
     availability,
   };
 }
@@ -141,24 +142,6 @@ function* liveTitles(view: StoreView, { lineage }: ThreadFacts): Generator<strin
     if (next === null) return;
     page = { limit: PAGE, after: next };
   }
-}
-
-/**
- * The snapshot that the last run wholly inside was projected into: what was pinned in the rest of a run that is cut is no part
- * of the point (C5.5). The source's own origin where it has none yet.
- */
-function contextAt(
-  view: StoreView,
-  source: AgentRecord & { readonly thread: ThreadFacts },
-  { point, wholeRun }: ForkPoint,
-): ForkOrigin["context"] {
-  for (let ordinal = wholeRun ? point.ordinal : point.ordinal - 1; ordinal > 0; ordinal -= 1) {
-    const revision = view.runAt(source.threadId, ordinal)?.nextContextRevision ?? null;
-    const snapshot = revision === null ? undefined : view.snapshot(source.threadId, revision);
-    if (snapshot !== undefined)
-      return { threadId: source.threadId, revision: snapshot.revision, digest: snapshot.digest };
-  }
-  return source.thread.forkedFrom?.context ?? null;
 }
 
 export interface NewFork {
