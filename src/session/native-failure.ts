@@ -22,3 +22,8 @@ export function asProviderFailure(error: unknown): unknown {
 export function isUnreachable(error: unknown): boolean {
   return CoppiceError.is(error) && error.code === "PROVIDER_UNREACHABLE";
 }
+
+/** The provider does not find its conversation. */
+export function isResumeFailed(error: unknown): boolean {
+  return CoppiceError.is(error) && error.code === "PROVIDER_RESUME_FAILED";
+}

@@ -21,6 +21,7 @@ import {
   type ForkAvailability,
   forkAvailability,
   type ForkPointFacts,
+  type ForkSource,
   NATIVE_OBSTACLES,
 } from "../lineage/fork-availability.ts";
 import { type ForkPoint, forkPoint, type ForkPointName } from "../lineage/fork-points.ts";
@@ -70,16 +71,29 @@ export function planFork(
   const thread = { ...source, thread: source.thread };
   requireDepth(thread.threadId, originsIn(view), limits.ancestorDepthMaximum);
   const fork = forkPoint(readerOf(view, thread), request.at);
-  const availability = availabilityAt(view, thread, fork, capabilities, limits);
-  requireStrategy(request.policy, availability);
+  const availability = (seen: (behind: ForkSource) => ForkSource): ForkAvailability =>
+    availabilityAt(view, thread, fork, capabilities, limits, seen);
+  // Whether the source is at work matters when its provider is asked, which is later (C5.2, C5.17).
+  requireStrategy(
+    request.policy,
+    availability((behind) => (behind.busy ? atRest(behind, source.runs) : behind)),
+  );
   return {
     source: thread,
     tree: view.tree(source.treeId)!,
     fork,
     title: request.title ?? forkTitle(thread.thread.title, liveTitles(view, thread.thread)),
     context: stateAt(view, thread, fork.point, Infinity).context,
-    availability,
+    availability: availability((behind) => behind),
   };
+}
+
+/** As it will be when the turn of its newest run is over: that one has a name then. */
+function atRest(behind: ForkSource, newest: number): ForkSource {
+  const turns = behind.turns.map((turn) =>
+    turn.ordinal === newest ? { ...turn, ref: turn.ref ?? behind.nativeThreadRef } : turn,
+  );
+  return { ...behind, busy: false, turns };
 }
 
 function availabilityAt(
@@ -88,12 +102,13 @@ function availabilityAt(
   { point, carries, wholeRun }: ForkPoint,
   capabilities: CapabilitiesOf,
   limits: LineageLimits,
+  seen: (behind: ForkSource) => ForkSource,
 ): ForkAvailability {
   const ofRun = view.runAt(source.threadId, point.ordinal)?.providerThreadId ?? null;
   const behind = conversationAt(view, point, ofRun);
   const able = behind === undefined ? null : capabilities(behind.provider);
   const facts: ForkPointFacts = {
-    source: behind === undefined ? null : sourceOf(view, behind, point.ordinal),
+    source: behind === undefined ? null : seen(sourceOf(view, behind, point.ordinal)),
     ordinal: point.ordinal,
     wholeRun,
     item: null,
