@@ -15,7 +15,7 @@ import { admitRate } from "../policy/rates.ts";
 import { spentScope } from "./limits.ts";
 import { quarantine } from "./quarantine.ts";
 import { chosenProvider } from "./chosen-provider.ts";
-import { bindingOf, delegatedFrom } from "./thread-context.ts";
+import { bindingOf, delegatedFrom, projectPending } from "./thread-context.ts";
 import { acceptStart } from "./start-accept.ts";
 import type { RunStart } from "./start-run.ts";
 import { takeMail } from "./take-mail.ts";
@@ -42,6 +42,7 @@ export function reserveRun(
   const merged = mergeStartOptions(triggers);
   const chosen = chosenProvider(agent, merged);
   if (chosen.provider !== provider) return "elsewhere";
+  agent = projectPending(tx, agent);
   const id = tx.id("run");
   const policy = {
     binding: bindingOf(tx, agent),

@@ -79,6 +79,35 @@ describe.each(STORES)("a fork that is cut inside a run, on %s", (store) => {
   });
 });
 
+describe.each(STORES)("a fork of a fork that has not run yet, on %s", (store) => {
+  test("C5.22 C5.1 is a fork of the nearest ancestor whose own the point is", async () => {
+    const script = [say("1"), call("list_agents"), say("2"), repeat(say("later"))];
+    await using h = await harness({ store, scripts: { "/root": script } });
+    const { threads } = h.runtime;
+    await run(h, "q1;");
+    await run(h, "q2;");
+    const whole = (await threads.fork(h.tree.id)).thread.id;
+    const inside = await forkAfter(h, "list_agents");
+    await run(h, "q3;");
+    for (const [of, at, expected] of [
+      [whole, undefined, whole],
+      [inside, undefined, inside],
+      [(await threads.fork(whole)).thread.id, undefined, whole],
+      [whole, { kind: "message", seq: 3 }, { ordinal: 1, items: 3 }],
+    ] as const) {
+      const { thread, transfer } = await threads.fork(of, at === undefined ? {} : { at });
+      const { ordinal, items } =
+        typeof expected === "string" ? (await threads.get(expected)).forkedFrom!.point : expected;
+      expect(thread.lineage.parentThreadId).toBe(h.tree.id);
+      expect(transfer.sourcePoint).toMatchObject({ threadId: h.tree.id, ordinal, items });
+      await run(h, "f1;", thread.id);
+      expect(sent(h)).not.toContain("q3;");
+    }
+    const beyond = threads.fork(whole, { at: { kind: "message", seq: 90 } });
+    await expect(beyond).rejects.toMatchObject({ code: "SOURCE_POINT_NOT_FOUND" });
+  });
+});
+
 test("C6.8 C5.22 threads that are further up than a text goes are counted in it", async () => {
   await using h = await harness({ scripts: { "/root": [repeat(say("ok"))] } });
   await run(h, "deep0;");
