@@ -25,7 +25,7 @@ import type { Session } from "../session/session.ts";
 import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from "./start-facts.ts";
 import { NativeStart } from "./start-native.ts";
 import { type StartText, textsOf, type ThreadAgent } from "./start-texts.ts";
-import { decisionOf, handoffBody, newProviderThread, transferOf, writeStart } from "./start-write.ts";
+import { decisionOf, handoffBody, newProviderThread, writeStart } from "./start-write.ts";
 import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { contextOf } from "./thread-context.ts";

@@ -65,7 +65,7 @@ export function decisionOf(
   };
 }
 
-export function transferOf(base: StartBase): TransferId | null {
+function transferOf(base: StartBase): TransferId | null {
   return base.kind === "unsupported" ? null : base.transferId;
 }
 
