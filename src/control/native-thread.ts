@@ -10,7 +10,11 @@ import { newProviderThread } from "./start-write.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** In the commit of the acceptance: where the run went to, for later resumes, forks and rollbacks (lineage C4.13). */
-export function acceptTurn(tx: Transaction, run: RunRecord, { thread, turn }: NativeAcceptance): RunRecord {
+export function acceptTurn(
+  tx: Transaction,
+  run: RunRecord,
+  { thread, turn, unsure }: NativeAcceptance,
+): RunRecord {
   const record = tx.store.providerThread(thread.id);
   if (record === undefined) return run;
   const { ref, forkedFrom } = thread.thread;
@@ -22,8 +26,9 @@ export function acceptTurn(tx: Transaction, run: RunRecord, { thread, turn }: Na
     status: "active",
     updatedAt: tx.now,
   });
-  // One without a name keeps its place: it may be named at its end, and counts as a turn where it never is.
-  const taken = { ...run, nativeTurns: [...run.nativeTurns, turn] };
+  // One without a name keeps its place: it may be named at its end. One that may not even be there has none either.
+  const maybe = Array.from({ length: unsure }, () => null);
+  const taken = { ...run, nativeTurns: [...run.nativeTurns, ...maybe, turn] };
   tx.store.putRun(taken);
   return taken;
 }

@@ -17,7 +17,7 @@ import { admitRate } from "../policy/rates.ts";
 import { quarantine } from "./quarantine.ts";
 import { spentScope } from "./spent-scope.ts";
 import { chosenProvider } from "./chosen-provider.ts";
-import { bindingOf, delegatedFrom } from "./thread-context.ts";
+import { bindingOf, delegatedFrom, projectPending } from "./thread-context.ts";
 import { acceptStart } from "./start-accept.ts";
 import type { RunStart } from "./start-run.ts";
 import { takeMail } from "./take-mail.ts";
@@ -44,6 +44,7 @@ export function reserveRun(
   const merged = mergeStartOptions(triggers);
   const chosen = chosenProvider(agent, merged);
   if (chosen.provider !== provider) return "elsewhere";
+  agent = projectPending(tx, agent);
   const id = tx.id("run");
   const policy = {
     binding: bindingOf(tx, agent),

@@ -7,9 +7,9 @@ import { addOrdinal } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ProviderSelection } from "../protocol/thread.ts";
 import { deliverHandoff } from "../lineage/handoff-record.ts";
-import { consume } from "../lineage/transfer.ts";
+import { consume, isOpen } from "../lineage/transfer.ts";
 import type { RunStart } from "./start-run.ts";
-import { tellMoved } from "./transfer-moves.ts";
+import { dropText, supersedeTransfer, tellMoved } from "./transfer-moves.ts";
 import { must, type Transaction } from "./transaction.ts";
 
 export function acceptStart(
@@ -23,10 +23,16 @@ export function acceptStart(
     tx.store.putHandoff(deliverHandoff(must(tx.store.handoff(id), "handoff", id), run.id, tx.now));
   }
   for (const id of [...start.transfers, ...start.empty]) {
-    const by = { runId: run.id, nothing: start.empty.includes(id) };
-    const consumed = consume(must(tx.store.transfer(id), "transfer", id), by, tx.now);
+    const transfer = must(tx.store.transfer(id), "transfer", id);
+    const nothing = start.empty.includes(id);
+    // A text of an earlier attempt tells of what is not to be told any more.
+    if (nothing) dropText(tx, transfer);
+    const consumed = consume(transfer, { runId: run.id, nothing }, tx.now);
     tx.store.putTransfer(consumed);
     tellMoved(tx, agent, consumed, run.id);
+  }
+  for (const id of start.obsolete) {
+    if (isOpen(must(tx.store.transfer(id), "transfer", id))) supersedeTransfer(tx, id);
   }
   const { providerThread } = start;
   tx.store.putProviderThread({
@@ -39,11 +45,15 @@ export function acceptStart(
     updatedAt: tx.now,
   });
   clearDraft(tx, run);
-  const chosen = usedBy(run, thread.selection) ? thread.selection : null;
+  const wished = thread.selection;
+  const chosen = usedBy(run, wished) ? wished : null;
   const rebound = run.provider !== agent.config.provider || chosen !== null;
-  // What was chosen while this run was about to start is for the next one.
-  const selection = chosen === null ? thread.selection : null;
-  const bound = { ...run, providerThreadId: providerThread.id };
+  // What was chosen while this run was about to start is for the next one; a clean context is made once (C10).
+  const spent = start.cleanContext && wished?.provider === run.provider;
+  const left = spent ? { ...wished, cleanContext: false } : wished;
+  const selection = chosen === null ? left : null;
+  const { starting: _, ...begun } = run;
+  const bound: RunRecord = { ...begun, providerThreadId: providerThread.id };
   tx.store.putRun(bound);
   return {
     run: bound,

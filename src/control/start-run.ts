@@ -8,7 +8,7 @@
 import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, TransferId } from "../protocol/ids.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
-import type { RunRecord } from "../protocol/run.ts";
+import type { RunRecord, StartDecision } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import type { BuiltHandoff } from "../lineage/handoff/input.ts";
@@ -25,7 +25,7 @@ import type { Session } from "../session/session.ts";
 import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from "./start-facts.ts";
 import { NativeStart } from "./start-native.ts";
 import { type StartText, textsOf, type ThreadAgent } from "./start-texts.ts";
-import { handoffBody, newProviderThread, transferOf, writeStart } from "./start-write.ts";
+import { decisionOf, handoffBody, newProviderThread, writeStart } from "./start-write.ts";
 import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { contextOf } from "./thread-context.ts";
@@ -33,14 +33,11 @@ import type { Look } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
 /** What a run starts with. True when its first request was accepted, and not before. */
-export interface RunStart {
+export interface RunStart extends StartDecision {
   readonly providerThread: ProviderThreadRecord;
   /** Goes before the mail of the first request. */
   readonly bodies: readonly ItemBody[];
   readonly handoffs: readonly HandoffId[];
-  readonly transfers: readonly TransferId[];
-  /** Of these nothing was to be told; they are over with the acceptance all the same. */
-  readonly empty: readonly TransferId[];
 }
 
 export interface Planned {
@@ -138,37 +135,32 @@ async function storeStart(
   planned: Planned,
   texts: readonly BuiltText[],
 ): Promise<RunStart> {
-  const { plan, snapshot } = planned;
+  const { snapshot } = planned;
   // The plain case writes nothing that the acceptance would not write.
-  if (texts.some(({ built }) => built !== null) || plan.obsolete.length > 0)
+  if (texts.some(({ built }) => built !== null))
     return tree.transact((tx) => writeStart(tx, run.id, to, planned, texts));
-  const named = transferOf(plan.base);
-  const resolved = named !== null && planned.resolvedNatively;
-  const empty = [resolved ? null : named, ...texts.map(({ transferId }) => transferId)];
   return {
+    ...decisionOf(planned, texts, []),
     providerThread:
       planned.record ?? newProviderThread(run, to, tree.ids.mint("pth"), tree.shared.clock.now()),
     bodies: snapshot === null ? [] : [{ kind: "context", topic: "snapshot", text: snapshot }],
     handoffs: [],
-    transfers: resolved ? [named] : [],
-    empty: [...new Set(empty.filter((one) => one !== null))],
   };
 }
 
 /** What an earlier attempt of this run has left ready (C4.13). */
 function preparedBefore(look: Look, run: RunRecord, to: Destination): RunStart | null {
-  const { providerThreadId: id } = run;
-  if (run.contextHandoffIds.length === 0 || id === null) return null;
+  const { providerThreadId: id, starting } = run;
+  if (starting === undefined || id === null) return null;
   const handoffs = run.contextHandoffIds.flatMap((handoff) => look.store.handoff(handoff) ?? []);
   const ready = handoffs.filter(({ status, deliveredAt }) => status === "ready" && deliveredAt === null);
   if (ready.length < run.contextHandoffIds.length) return null;
   const stored = look.store.providerThread(id);
   return {
+    ...starting,
     providerThread: stored ?? newProviderThread(run, to, id, look.now),
     bodies: ready.map(handoffBody),
     handoffs: ready.map((handoff) => handoff.id),
-    transfers: ready.map((handoff) => handoff.transferId),
-    empty: [],
   };
 }
 

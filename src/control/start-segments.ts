@@ -6,13 +6,19 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
 import type { HandoffInput, HandoffSegment, MergeBackFact } from "../lineage/handoff/input.ts";
-import { verifySnapshot } from "../lineage/snapshot.ts";
 import type { StoreView } from "../store/port.ts";
+import { snapshotAt } from "./thread-context.ts";
+import { cutsRun, stateAt } from "./thread-point.ts";
 import { must, type Look } from "./transaction.ts";
 
-export interface Segments extends Pick<HandoffInput, "checkpoint"> {
-  /** Oldest ancestor first. */
+interface Ancestors {
+  /** Oldest first. */
   readonly segments: readonly HandoffSegment[];
+  /** How many ancestors there are beyond those. */
+  readonly further: number;
+}
+
+export interface Segments extends Pick<HandoffInput, "checkpoint">, Ancestors {
   /** Pins at the point; null where the thread that is told stands on its own. */
   readonly snapshot: HandoffInput["snapshot"];
 }
@@ -28,10 +34,13 @@ export function ownSegments(
   const first = whole ? undefined : runs[0]?.[0];
   const from = first === undefined ? 0 : (look.store.runAt(agent.threadId, first)?.firstItem ?? 0);
   const own = segmentOf(look.store, agent, runs, items.slice(from), look.now);
+  const { segments, further } = whole ? ancestors(look, agent) : NO_ANCESTORS;
+  const last = { ordinal: own.runs.at(-1)?.ordinal ?? 0, items: agent.items };
   return {
-    segments: [...(whole ? ancestors(look, agent) : []), own],
+    segments: [...segments, own],
+    further,
     snapshot: null,
-    checkpoint: checkpointOf(look.store, agent.threadId, own.runs.at(-1)?.ordinal ?? 0),
+    checkpoint: stateAt(look.store, agent, last, look.now).checkpoint,
   };
 }
 
@@ -41,11 +50,15 @@ export function forkSegments(look: Look, transfer: TransferRecord): Segments {
   const source = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
   // A fork tells of the state at which it was taken, however often it is given that (C9.8, C9.9).
   const target = transfer.type === "fork" ? look.store.agent(transfer.targetThreadId) : undefined;
-  const own = cutAt(look.store, source, point, target?.createdAt ?? transfer.createdAt);
+  const asOf = target?.createdAt ?? transfer.createdAt;
+  const { segments, further } = base === null ? ancestors(look, source) : NO_ANCESTORS;
+  const state = stateAt(look.store, source, point, asOf);
+  const context = target?.thread?.forkedFrom?.context ?? state.context;
   return {
-    segments: [...(base === null ? ancestors(look, source) : []), own],
-    snapshot: snapshotAt(look, source, point),
-    checkpoint: checkpointOf(look.store, source.threadId, point.ordinal),
+    segments: [...segments, cutAt(look.store, source, point, asOf)],
+    further,
+    snapshot: context === null ? null : snapshotAt(look.store, context),
+    checkpoint: state.checkpoint,
   };
 }
 
@@ -57,27 +70,34 @@ export function sinceBase(
   items: readonly TranscriptItem[],
 ): HandoffSegment {
   const from = basePoint?.items ?? 0;
-  const first = (basePoint?.ordinal ?? 0) + 1;
+  // The fork knows nothing of what came in the rest of a run that it was cut inside.
+  const cut = basePoint !== null && cutsRun(look.store, agent, basePoint);
+  const first = (basePoint?.ordinal ?? 0) + (cut ? 0 : 1);
   const runs = first > agent.runs ? [] : ([[first, agent.runs]] as const);
   return segmentOf(look.store, agent, runs, items.slice(from), look.now);
 }
 
+const NO_ANCESTORS: Ancestors = { segments: [], further: 0 };
+
 /** Threads that this one was forked from, oldest first, each up to its own cut (C5.22). */
-function ancestors(look: Look, agent: AgentRecord): HandoffSegment[] {
+function ancestors(look: Look, agent: AgentRecord): Ancestors {
   const segments: HandoffSegment[] = [];
+  let further = 0;
   const seen = new Set<ThreadId>([agent.threadId]);
   let origin = agent.thread?.forkedFrom ?? null;
   let forkedAt = agent.createdAt;
-  while (origin !== null && segments.length < look.context.lineage.ancestorDepth) {
+  while (origin !== null) {
     const { point } = origin;
     const source = look.store.agent(point.threadId);
     if (source === undefined || seen.has(source.threadId)) break;
     seen.add(source.threadId);
-    segments.unshift(cutAt(look.store, source, point, forkedAt));
+    if (segments.length < look.context.lineage.ancestorDepth)
+      segments.unshift(cutAt(look.store, source, point, forkedAt));
+    else further += 1;
     origin = source.thread?.forkedFrom ?? null;
     forkedAt = source.createdAt;
   }
-  return segments;
+  return { segments, further };
 }
 
 const PAGE = 500;
@@ -94,7 +114,15 @@ function cutAt(
     if (page.length === 0) break;
     items.push(...page);
   }
-  return segmentOf(view, source, point.ordinal === 0 ? [] : [[1, point.ordinal]], items, asOf);
+  const segment = segmentOf(view, source, point.ordinal === 0 ? [] : [[1, point.ordinal]], items, asOf);
+  if (!cutsRun(view, source, point)) return segment;
+  const runs = segment.runs.map((run) => (run.ordinal === point.ordinal ? atWork(run) : run));
+  return { ...segment, runs };
+}
+
+/** At a point inside of it nobody knows how it will end. */
+function atWork(run: HandoffSegment["runs"][number]): HandoffSegment["runs"][number] {
+  return { ...run, status: "running", reason: null, error: null };
 }
 
 function segmentOf(
@@ -132,22 +160,4 @@ function asItWas(run: RunRecord, asOf: number): HandoffSegment["runs"][number] {
   const later = rolledBack !== null && rolledBack.at > asOf;
   const status = later ? rolledBack.from : run.status;
   return { id, ordinal, status, reason, provider, error, rolledBack: rolledBack !== null && !later };
-}
-
-/** The newest checkpoint record at or before a run. */
-function checkpointOf(view: StoreView, threadId: ThreadId, ordinal: number): HandoffInput["checkpoint"] {
-  for (let at = ordinal; at > 0; at -= 1) {
-    const record = view.runAt(threadId, at)?.checkpoint ?? null;
-    if (record !== null) return { record, ordinal: at };
-  }
-  return null;
-}
-
-/** The snapshot that the run at a point was projected into. */
-function snapshotAt(look: Look, source: AgentRecord, point: ContextSourcePoint): HandoffInput["snapshot"] {
-  const revision = look.store.runAt(source.threadId, point.ordinal)?.nextContextRevision ?? null;
-  if (revision === null) return null;
-  const record = look.store.snapshot(source.threadId, revision);
-  const { threadId } = source;
-  return verifySnapshot(record, { threadId, revision, digest: record?.digest ?? "" });
 }

@@ -161,11 +161,12 @@ function mergeBackOf(
   };
 }
 
-function shared({ look, agent }: TextRequest, { snapshot, checkpoint, segments }: Segments) {
+function shared({ look, agent }: TextRequest, { snapshot, checkpoint, segments, further }: Segments) {
   const open = look.store.openRequestsOf(agent.threadId);
   return {
     snapshot: snapshot ?? contextOf(look, agent),
     checkpoint,
+    further,
     workspace: agent.config.workspace,
     openRequests: open.map(({ kind, text }) => ({ kind, text, askedBy: agent.path })),
     effects: new Map(look.context.toolEffects(agent).map(({ name, effects }) => [name, effects] as const)),

@@ -2,7 +2,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { ProviderThreadId, RunId, TransferId } from "../protocol/ids.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
-import type { RunRecord } from "../protocol/run.ts";
+import type { RunRecord, StartDecision } from "../protocol/run.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { BuiltHandoff } from "../lineage/handoff/input.ts";
@@ -19,46 +19,53 @@ import { currentRun } from "./runs.ts";
 import type { Destination } from "./start-facts.ts";
 import type { BuiltText, Planned, RunStart } from "./start-run.ts";
 import type { Look, Transaction } from "./transaction.ts";
-import { forkAnew, supersedeTransfer, tellMoved } from "./transfer-moves.ts";
+import { forkAnew, tellMoved } from "./transfer-moves.ts";
 
 export function writeStart(
   tx: Transaction,
   id: RunId,
   to: Destination,
-  { plan, facts, record, snapshot, resolvedNatively }: Planned,
+  planned: Planned,
   texts: readonly BuiltText[],
 ): RunStart {
+  const { plan, facts, record } = planned;
   const run = currentRun(tx, id);
   const agent = tx.agent(run.threadId);
-  for (const obsolete of plan.obsolete) supersedeTransfer(tx, obsolete);
   const providerThread = record ?? newProviderThread(run, to, tx.id("pth"), tx.now);
   const written = texts.flatMap(({ transferId, built }) =>
     built === null
       ? []
       : [writeHandoff(tx, { agent, run, to, providerThread, facts, base: plan.base }, transferId, built)],
   );
+  const starting = decisionOf(
+    planned,
+    texts,
+    written.map(({ transferId }) => transferId),
+  );
+  const handoffs = written.map((handoff) => handoff.id);
+  tx.store.putRun({ ...run, providerThreadId: providerThread.id, contextHandoffIds: handoffs, starting });
+  return { ...starting, providerThread, bodies: written.map(handoffBody), handoffs };
+}
+
+/** What is decided of the transfers that a plan names; `written` are those whose texts were. */
+export function decisionOf(
+  { plan, facts, resolvedNatively }: Planned,
+  texts: readonly BuiltText[],
+  written: readonly TransferId[],
+): StartDecision {
   const base = transferOf(plan.base);
-  const transfers = written.map(({ transferId }) => transferId);
-  if (base !== null && resolvedNatively) transfers.unshift(base);
+  const resolved = base !== null && resolvedNatively ? [base] : [];
   const carried = new Set(texts.flatMap(({ transferId, built }) => (built === null ? [] : [transferId])));
   const named = [resolvedNatively ? null : base, ...texts.map(({ transferId }) => transferId)];
-  tx.store.putRun({
-    ...run,
-    providerThreadId: providerThread.id,
-    contextHandoffIds: written.map((handoff) => handoff.id),
-  });
-  const bodies: ItemBody[] = written.map(handoffBody);
-  if (snapshot !== null) bodies.unshift({ kind: "context", topic: "snapshot", text: snapshot });
   return {
-    providerThread,
-    bodies,
-    handoffs: written.map((handoff) => handoff.id),
-    transfers,
+    transfers: [...resolved, ...written],
     empty: [...new Set(named.filter((one) => one !== null && !carried.has(one)))] as TransferId[],
+    obsolete: plan.obsolete,
+    cleanContext: facts.target.cleanContext,
   };
 }
 
-export function transferOf(base: StartBase): TransferId | null {
+function transferOf(base: StartBase): TransferId | null {
   return base.kind === "unsupported" ? null : base.transferId;
 }
 

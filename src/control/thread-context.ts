@@ -15,6 +15,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { ContextReference, RunOutcome, ThreadFacts } from "../protocol/thread.ts";
 import { EMPTY_CONTEXT, makeCheckpoint, projectSnapshot, verifySnapshot } from "../lineage/snapshot.ts";
+import { outcomeOf } from "../lineage/thread-reader.ts";
 import type { StoreView } from "../store/port.ts";
 import { workspaceAtSettle } from "./captures.ts";
 import type { Look, Transaction } from "./transaction.ts";
@@ -80,14 +81,50 @@ export function projectRun(
   const base = untampered(tx, agent, run);
   if (base === "tampered")
     return { run: { checkpoint, nextContextRevision: null }, thread: { ...thread, voided } };
+  const projected = projectOn(tx, { ...agent, thread }, base, { ...run, checkpoint }, settled);
+  return { run: { checkpoint, ...projected.run }, thread: { ...projected.thread, voided } };
+}
+
+/**
+ * What could not be projected when its run was settled, because its base was not as it had been sealed, is once that is: no
+ * run opens over it, and no revision is lost (C12.7, C14.6). The agent as it is then.
+ * @throws RejectedError `THREAD_CONTEXT_TAMPERED`.
+ */
+export function projectPending(tx: Transaction, given: AgentRecord): AgentRecord {
+  const { threadId, runs } = given;
+  const pending: RunRecord[] = [];
+  for (let ordinal = runs; ordinal > 0; ordinal -= 1) {
+    const run = tx.store.runAt(threadId, ordinal);
+    if (run?.nextContextRevision !== null || run.binding?.id !== threadId || outcomeOf(run) === null) break;
+    pending.unshift(run);
+  }
+  let agent = given;
+  for (const run of pending) {
+    if (agent.thread === null) break;
+    const settled = { outcome: outcomeOf(run)!, reason: run.reason };
+    const base = contextOf(tx, agent);
+    const projected = projectOn(tx, { ...agent, thread: agent.thread }, base, run, settled);
+    tx.store.putRun({ ...run, ...projected.run });
+    agent = tx.putAgent(agent, { thread: projected.thread });
+  }
+  return agent;
+}
+
+function projectOn(
+  tx: Transaction,
+  { threadId, thread }: AgentRecord & { readonly thread: ThreadFacts },
+  base: SnapshotRecord | null,
+  run: RunRecord,
+  settled: { readonly outcome: RunOutcome; readonly reason: string | null },
+): { readonly run: Pick<RunRecord, "nextContextRevision">; readonly thread: ThreadFacts } {
   const revision = (thread.currentContext ?? EMPTY_CONTEXT).revision + 1;
   const { snapshot, compaction } = projectSnapshot({
     base,
-    threadId: agent.threadId,
+    threadId,
     revision,
     title: thread.title,
     run,
-    checkpoint,
+    checkpoint: run.checkpoint,
     ...settled,
     messages: { from: Math.min(1, thread.messages), to: thread.messages },
     createdAt: tx.now,
@@ -96,12 +133,11 @@ export function projectRun(
   tx.store.putSnapshot(snapshot);
   if (compaction !== null) tx.store.putCompaction(compaction);
   return {
-    run: { checkpoint, nextContextRevision: revision },
+    run: { nextContextRevision: revision },
     thread: {
       ...thread,
       currentContext: { revision, digest: snapshot.digest },
       compactions: thread.compactions + (compaction === null ? 0 : 1),
-      voided,
     },
   };
 }

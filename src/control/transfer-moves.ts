@@ -43,12 +43,17 @@ export function askForkAgain(tx: Transaction, given: TransferRecord): TransferRe
 
 export function supersedeTransfer(tx: Transaction, id: TransferId, by: TransferId | null = null): void {
   const transfer = tx.store.transfer(id)!;
-  const before = handoffOf(transfer);
-  const handoff = before === null ? undefined : tx.store.handoff(before);
-  if (handoff?.status === "ready") tx.store.putHandoff(supersedeHandoff(handoff, tx.now));
+  dropText(tx, transfer);
   const moved = supersede(transfer, tx.now, by);
   tx.store.putTransfer(moved);
   tellMoved(tx, tx.agent(moved.targetThreadId), moved, null);
+}
+
+/** The text that is ready for a transfer is not sent any more. */
+export function dropText(tx: Transaction, transfer: TransferRecord): void {
+  const before = handoffOf(transfer);
+  const handoff = before === null ? undefined : tx.store.handoff(before);
+  if (handoff?.status === "ready") tx.store.putHandoff(supersedeHandoff(handoff, tx.now));
 }
 
 export function tellMoved(

@@ -12,7 +12,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import { type OrdinalRange, without } from "../protocol/ordinals.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { ContextSourcePoint } from "../protocol/transfer.ts";
-import { handoffsIn, type Knowing, type Telling } from "./coverage.ts";
+import type { Knowing, Telling } from "./coverage.ts";
 import { forkPoint, type ForkPoint } from "./fork-points.ts";
 import { endOfRun, isRolledBack, latestStable, retainedUpTo, type ThreadReader } from "./thread-reader.ts";
 
@@ -85,10 +85,12 @@ export function mergeBackDelta(
   target: Knowing | null,
   handoffs: readonly Telling[],
 ): MergeBackDelta {
-  const told =
-    target === null
-      ? []
-      : handoffsIn(target, handoffs).filter(({ sourceThreadId }) => sourceThreadId === reader.threadId);
+  // Its text stands in the conversation also where a rollback has made it void that was undone.
+  const inside = new Set(target?.handoffIds);
+  const told = handoffs.filter(
+    ({ id, deliveredAt, sourceThreadId }) =>
+      inside.has(id) && deliveredAt !== null && sourceThreadId === reader.threadId,
+  );
   const runs = retainedUpTo(reader, sourcePoint.ordinal);
   const items = runs.flatMap(([from, to]): OrdinalRange[] => {
     const first = reader.runAt(from)?.firstItem ?? 0;

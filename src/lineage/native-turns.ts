@@ -32,7 +32,11 @@ export function nativeTurns(
   return turns;
 }
 
-/** Whether each of these runs has a turn here. How many one took that has none is not known: its row could not be read. */
+/**
+ * Whether these are the turns of these runs, no more and no less. How many a run took that has none is not known: its row
+ * could not be read. One without a name may not have been taken at all.
+ */
 export function countsAll(turns: readonly NativeTurn[], runs: readonly OrdinalRange[]): boolean {
+  if (turns.some(({ ref }) => ref === null)) return false;
   return new Set(turns.map(({ ordinal }) => ordinal)).size === countOrdinals(runs);
 }

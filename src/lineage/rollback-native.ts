@@ -1,8 +1,8 @@
 /**
  * What a rollback does to one provider thread (lineage C9.5, C9.6): nothing, its rollback, or the end of its use.
  *
- * - R1 The provider is told the last of its turns that stays, and how many go. Where that one has no name, or a run that
- *   goes took nobody knows how many, nothing is guessed: the conversation is given up.
+ * - R1 The provider is told the last of its turns that stays, and how many go. Where that one has no name, or nobody
+ *   knows how many a run that goes took, nothing is guessed: the conversation is given up.
  * - R2 Where the loop is ours the conversation is what the runs have left in the transcript, and has no name elsewhere: it
  *   is rolled back by leaving them out, and nobody has to be asked; one that is not the active one and of
  *   which nothing stays is given up.
@@ -13,6 +13,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, ProviderThreadId, RunId } from "../protocol/ids.ts";
 import { holdsOrdinal, type OrdinalRange, overlap, without } from "../protocol/ordinals.ts";
 import type { NativeTurn } from "../protocol/native-events.ts";
+import type { NativeRef } from "../protocol/provider-thread.ts";
 import type { Boundary } from "../protocol/provider-capabilities.ts";
 import { covered, lastOrdinal } from "./coverage.ts";
 import { countsAll, type NamedThread } from "./native-turns.ts";
@@ -76,7 +77,7 @@ export function stepOf(
     if (!strict) return { id, action: "divergent" };
     throw new RejectedError(
       "ROLLBACK_TURN_UNAVAILABLE",
-      `${record.provider} has no name for the turn to go back to; roll back without demanding its own rollback.`,
+      `${record.provider} has no name for the turn to go back to, or for one that follows it; roll back without demanding its own rollback.`,
       { providerThreadId: id, provider: record.provider },
     );
   }
@@ -101,4 +102,11 @@ function boundaryOf(record: NamedThread, rolledBack: readonly OrdinalRange[]): B
   const turn = next?.ref ?? null;
   if (turn === null) return null;
   return { kind: last === 0 ? "before_turn" : "after_turn", turn, laterTerminalTurns: gone.length };
+}
+
+/** Whether a conversation that was rolled back ends where it was to end, as far as its provider names that (C9.5). */
+export function endsAt(boundary: Boundary, turns: readonly NativeTurn[], head: NativeRef | null): boolean {
+  if (head === null) return true;
+  if (boundary.kind === "after_turn") return head.nativeId === boundary.turn.nativeId;
+  return turns.every(({ ref }) => ref?.nativeId !== head.nativeId);
 }

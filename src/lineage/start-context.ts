@@ -14,19 +14,21 @@ import { covered, gapOf, handoffsIn, lastOrdinal, retainedBefore } from "./cover
 import { candidateOf, divergentOf, unusedOf } from "./start-candidates.ts";
 import { contextUnsupported, resolveFork } from "./start-fork.ts";
 import type { HandoffBase, StartBase, StartFacts, StartPlan } from "./start-plan.ts";
+import { isOpen } from "./transfer.ts";
 import { forbidding, stalenessOf } from "./staleness.ts";
 
 /** What a run of this thread starts with (C4.1). */
 export function resolveStartContext(facts: StartFacts): StartPlan {
   const open = facts.pending
     .filter(({ targetThreadId }) => targetThreadId === facts.threadId)
-    .filter(
-      ({ status }) => status === "pending" || status === "resolved_native" || status === "resolved_portable",
-    )
+    .filter(isOpen)
     // Of one and the same moment they come in the order in which they were made.
     .toSorted((a, b) => a.createdAt - b.createdAt);
   const switches = open.filter(({ type }) => type === "provider_handoff");
-  const base = resolveBase(facts, open.findLast(({ type }) => type === "fork") ?? null, switches);
+  const forks = open.filter(({ type }) => type === "fork");
+  // What a fork inherits comes before its own first run: one that has run is told of what it has not seen.
+  const inherits = lastOrdinal(retainedBefore(facts)) === 0;
+  const base = resolveBase(facts, (inherits ? forks.at(-1) : undefined) ?? null, switches);
   const merges = open.filter(({ type, staleBase }) => type === "merge_back" && !staleBase);
   const newest = new Map(merges.map(({ sourceThreadId, id }) => [sourceThreadId, id]));
   const older = merges.filter(({ sourceThreadId, id }) => newest.get(sourceThreadId) !== id);
@@ -39,7 +41,9 @@ export function resolveStartContext(facts: StartFacts): StartPlan {
   return {
     base,
     mergeBacks: mergeBacks.map(({ id }) => id),
-    obsolete: [...switches, ...older].map(({ id }) => id).filter((id) => id !== base.transferId),
+    obsolete: [...(inherits ? [] : forks), ...switches, ...older]
+      .map(({ id }) => id)
+      .filter((id) => id !== base.transferId),
   };
 }
 

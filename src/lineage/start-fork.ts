@@ -32,13 +32,14 @@ export function resolveFork(facts: StartFacts, transfer: TransferRecord): StartB
 function resolveNative(facts: StartFacts, transfer: TransferRecord): StartBase | null {
   const { fork, target } = facts;
   const strict = transfer.requestedStrategy === "native";
+  // Who wants a clean context wants none of the source's conversation in it.
+  if (!strict && target.cleanContext) return null;
   const forked = forkedAlready(facts, transfer);
   if (forked !== null) return forked;
   const place =
     fork === null ? "no_native_thread" : nativeFork(target.capabilities, fork.point, { ...fork, target });
   if (typeof place === "string") return strict ? nativeUnsupported(place) : null;
-  // Who wants a clean context wants none of the source's conversation in it.
-  if (!strict && (fork?.nativeFailed === true || target.cleanContext)) return null;
+  if (!strict && fork?.nativeFailed === true) return null;
   if (transfer.intent !== null) {
     return {
       kind: "unsupported",

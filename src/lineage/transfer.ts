@@ -231,7 +231,16 @@ export function consume(
   const nothing = record.requestedStrategy === NOTHING_CARRIED || (!byHost && by.nothing === true);
   const unresolved = record.status === "pending" && !nothing;
   if (unresolved || (byHost && record.type !== "subagent_result")) throw illegal(record, "consumed");
-  return move(record, "consumed", at, { consumedAt: at, targetRunId: byHost ? null : by.runId });
+  return move(record, "consumed", at, {
+    consumedAt: at,
+    targetRunId: byHost ? null : by.runId,
+    ...(nothing ? { resolution: null } : {}),
+  });
+}
+
+/** Neither taken in nor given up. */
+export function isOpen({ status }: Pick<TransferRecord, "status">): boolean {
+  return status === "pending" || status === "resolved_native" || status === "resolved_portable";
 }
 
 export function fail(record: TransferRecord, error: string, at: number): TransferRecord {

@@ -109,7 +109,7 @@ export type NativeEvent = (NativeTurnEvent | NativeChildEvent) & { readonly key:
 /** A turn of the provider's that carried a run of ours. */
 export interface NativeTurn {
   readonly ordinal: number;
-  /** Null for one without a name, such as one whose end was never told. No boundary names it; it counts as any other. */
+  /** Null for one without a name, such as one whose end was never told. No boundary names it, or counts over it. */
   readonly ref: NativeRef | null;
 }
 

@@ -1,6 +1,15 @@
 /** Run: one counted turn of a thread (RUN-1; lineage C1.5, C2.3). */
 import type { ThreadBinding } from "./binding.ts";
-import type { HandoffId, MailId, ProviderThreadId, RunId, ThreadId, TreeId, WorkId } from "./ids.ts";
+import type {
+  HandoffId,
+  MailId,
+  ProviderThreadId,
+  RunId,
+  ThreadId,
+  TransferId,
+  TreeId,
+  WorkId,
+} from "./ids.ts";
 import type { CheckpointRecord, Pin } from "./snapshot.ts";
 import type { NativeRef } from "./provider-thread.ts";
 import type { HistoryState, RunOutcome } from "./thread.ts";
@@ -25,6 +34,18 @@ export type RunReason = WorkEnding | "not_accepted" | "closed";
 export interface RunCause {
   readonly mailId: MailId;
   readonly workId: WorkId | null;
+}
+
+/** What a start has decided of transfers, beside the texts that are ready (lineage C4.13). */
+export interface StartDecision {
+  /** They are consumed with the acceptance: what they carry is in the provider's conversation or in the first request. */
+  readonly transfers: readonly TransferId[];
+  /** Of these nothing was to be told; they are over with the acceptance all the same. */
+  readonly empty: readonly TransferId[];
+  /** What these were for is not what happens; they are superseded with the acceptance. */
+  readonly obsolete: readonly TransferId[];
+  /** The user's wish for a clean context is fulfilled with the acceptance (lineage C10). */
+  readonly cleanContext: boolean;
 }
 
 /** A run as it is stored. */
@@ -54,11 +75,14 @@ export interface RunRecord {
   readonly providerThreadId: ProviderThreadId | null;
   /**
    * Turns of the provider's that carried it, oldest first, as they are named now; for forks and rollbacks at a point. Null
-   * for one without a name; none at all where it was accepted and its turns are not known any more.
+   * for one without a name, or that may not have been taken at all; none where it was accepted and its turns are not known
+   * any more.
    */
   readonly nativeTurns: readonly (NativeRef | null)[];
   /** Handoffs that its first request carries: a switch and merge-backs may meet. */
   readonly contextHandoffIds: readonly HandoffId[];
+  /** There while handoffs are ready and the run was not accepted: another attempt starts as the first one was to. */
+  readonly starting?: StartDecision;
   /** Lines pinned so far; in the checkpoint once it is settled. */
   readonly pins: readonly Pin[];
   /** Written with its settle. */

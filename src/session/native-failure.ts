@@ -17,3 +17,13 @@ export function asProviderFailure(error: unknown): unknown {
     error,
   );
 }
+
+/** The provider is gone, and nobody knows what it did last. */
+export function isUnreachable(error: unknown): boolean {
+  return CoppiceError.is(error) && error.code === "PROVIDER_UNREACHABLE";
+}
+
+/** The provider does not find its conversation. */
+export function isResumeFailed(error: unknown): boolean {
+  return CoppiceError.is(error) && error.code === "PROVIDER_RESUME_FAILED";
+}

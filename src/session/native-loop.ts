@@ -13,7 +13,7 @@ import { type ItemBody, openCalls } from "../protocol/transcript.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
 import { namedTurn } from "../providers/native-names.ts";
 import { unlessAborted } from "./ears.ts";
-import { asProviderFailure, isProviderFailure } from "./native-failure.ts";
+import { asProviderFailure, isProviderFailure, isResumeFailed, isUnreachable } from "./native-failure.ts";
 import { type NativeConversation, OpenTurn } from "./native-conversation.ts";
 import { asMessages, type TurnWords, turnWords } from "./native-input.ts";
 import { followTurn, type TurnOver } from "./native-turn.ts";
@@ -29,6 +29,9 @@ export async function driveNativeRun(
   signal: AbortSignal,
 ): Promise<void> {
   try {
+    // What a start asks of the provider is asked of one that is there (lineage C4.15).
+    const fresh = session.run!.acceptedAt === null;
+    if (fresh && isWorn(native, ports) && !(await reopen(native, ports, signal))) return;
     if (!(await ports.start())) return;
     signal.throwIfAborted();
     let next: Next = "another";
@@ -38,6 +41,7 @@ export async function driveNativeRun(
   } finally {
     // The next run must not overlap with a turn that has yet to end; whoever aborted bounds how long (INT-3).
     if (signal.aborted) {
+      if (native.turn?.accepted === false) native.unsure += 1;
       session.ending = native.stop();
       await session.ending;
     }
@@ -53,6 +57,30 @@ async function replace(native: NativeConversation, ports: RunPorts, signal: Abor
   signal.throwIfAborted();
 }
 
+/** Its session takes no other turn, or none as the run wants it. */
+function isWorn(native: NativeConversation, ports: RunPorts): boolean {
+  return native.spent || ports.native.restarts(native.opened);
+}
+
+/** Another session, with retries; false when there is none, and the run is settled. */
+async function reopen(native: NativeConversation, ports: RunPorts, signal: AbortSignal): Promise<boolean> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await replace(native, ports, signal);
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isProviderFailure(error)) throw error;
+      const decision = await ports.failed(error, attempt, false);
+      if (!decision.retry) {
+        await ports.giveUp(error, null);
+        return false;
+      }
+      await ports.pause(decision.delayMs, signal);
+    }
+  }
+}
+
 /** Asks for a turn, with retries as long as it was not accepted, and follows it. */
 async function runTurn(
   session: Session,
@@ -60,10 +88,15 @@ async function runTurn(
   ports: RunPorts,
   signal: AbortSignal,
 ): Promise<Next> {
+  let lost = false;
   for (let attempt = 1; ; attempt += 1) {
+    // A conversation that the other session cannot resume is given up where a start can be, and told anew.
+    if (isWorn(native, ports)) {
+      if (!(await reopen(native, ports, signal)) || !(await ports.start())) return "over";
+      signal.throwIfAborted();
+    }
     let turn: OpenTurn | null = null;
     try {
-      if (native.spent || ports.native.restarts(native.opened)) await replace(native, ports, signal);
       const seen = ports.native.newestMail();
       const input = await nextInput(native, session, ports);
       signal.throwIfAborted();
@@ -95,13 +128,21 @@ async function runTurn(
         await ports.cutOff();
         return "another";
       }
+      // It has lost its conversation since it was resumed: a start finds that out, and begins another (lineage C4.15).
+      if (!lost && native.thread !== null && session.run!.acceptedAt === null && isResumeFailed(error)) {
+        lost = true;
+        native.thread = null;
+        if (!(await ports.start())) return "over";
+        continue;
+      }
+      // One that was refused is no turn; one whose provider is gone may have been taken all the same (REC-5).
+      if (asked && (native.source.over || isUnreachable(error))) native.unsure += 1;
       const decision = await ports.failed(error, attempt, false);
       if (!decision.retry) {
         await ports.giveUp(error, null);
         return "over";
       }
       await ports.pause(decision.delayMs, signal);
-      // One that was refused is no turn; one whose provider is gone may have been taken all the same (REC-5).
       native.doubtful ||= asked && native.source.over;
     }
   }

@@ -183,10 +183,15 @@ class TurnReader {
     const turn = this.#turn;
     if (event.type === "turn.accepted" || event.type === "turn.started") turn.ref ??= namedTurn(event.turn);
     const native = this.#native;
-    await this.#ports.accepted(turn.input, { thread: turn.thread, turn: turn.ref });
+    await this.#ports.accepted(turn.input, {
+      thread: turn.thread,
+      turn: turn.ref,
+      unsure: native.unsure,
+    });
     turn.accepted = true;
     native.unused = null;
     native.doubtful = false;
+    native.unsure = 0;
     this.#told();
     this.#signal.throwIfAborted();
   }

@@ -106,6 +106,8 @@ export interface RunPorts {
 export interface NativeAcceptance {
   readonly thread: NativeThreadHandle;
   readonly turn: NativeRef | null;
+  /** Turns before it that the provider may have taken as well. */
+  readonly unsure: number;
 }
 
 /** The provider's conversation that a run goes to, and the record of it. */

@@ -12,7 +12,7 @@ import type { EventId, ThreadId, TransferId } from "../protocol/ids.ts";
 import { type LineageLimits, TITLE_CHARACTERS } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ForkDraft, ForkOrigin, ForkPolicy, ThreadFacts } from "../protocol/thread.ts";
-import type { TransferRecord } from "../protocol/transfer.ts";
+import type { ContextSourcePoint, TransferRecord } from "../protocol/transfer.ts";
 import { conversationAt, sourceOf } from "../control/start-facts.ts";
 import { newAgent } from "../control/new-agent.ts";
 import { newTreeRecord } from "../control/new-tree-record.ts";
@@ -21,12 +21,15 @@ import {
   type ForkAvailability,
   forkAvailability,
   type ForkPointFacts,
+  type ForkSource,
   NATIVE_OBSTACLES,
 } from "../lineage/fork-availability.ts";
 import { type ForkPoint, forkPoint, type ForkPointName } from "../lineage/fork-points.ts";
 import { forkTitle } from "../lineage/fork-title.ts";
+import { latestStable } from "../lineage/thread-reader.ts";
 import { forkTransfer } from "../lineage/transfer.ts";
 import type { PageRequest, StoreTx, StoreView } from "../store/port.ts";
+import { cutsRun, stateAt } from "../control/thread-point.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import { originsIn, requireThread } from "./thread-view.ts";
 
@@ -58,7 +61,9 @@ export function planFork(
   capabilities: CapabilitiesOf,
   limits: LineageLimits,
 ): ForkPlan {
-  const source = requireThread(view, request.source);
+  const named = requireThread(view, request.source);
+  const inherited = inheritedPoint(view, named, request.at);
+  const source = inherited === null ? named : requireThread(view, inherited.source);
   if (source.thread === null) {
     throw new RejectedError(
       "SOURCE_POINT_NOT_FOUND",
@@ -68,17 +73,63 @@ export function planFork(
   }
   const thread = { ...source, thread: source.thread };
   requireDepth(thread.threadId, originsIn(view), limits.ancestorDepthMaximum);
-  const fork = forkPoint(readerOf(view, thread), request.at);
-  const availability = availabilityAt(view, thread, fork, capabilities, limits);
-  requireStrategy(request.policy, availability);
+  const fork = forkPoint(readerOf(view, thread), inherited?.at ?? request.at);
+  const availability = (seen: (behind: ForkSource) => ForkSource): ForkAvailability =>
+    availabilityAt(view, thread, fork, capabilities, limits, seen);
+  // Whether the source is at work matters when its provider is asked, which is later (C5.2, C5.17).
+  requireStrategy(
+    request.policy,
+    availability((behind) => (behind.busy ? atRest(behind, source.runs) : behind)),
+  );
   return {
     source: thread,
     tree: view.tree(source.treeId)!,
     fork,
     title: request.title ?? forkTitle(thread.thread.title, liveTitles(view, thread.thread)),
-    context: contextAt(view, thread, fork),
-    availability,
+    context: stateAt(view, thread, fork.point, Infinity).context,
+    availability: availability((behind) => behind),
   };
+}
+
+/**
+ * Where a point lies that a fork has inherited: in the nearest ancestor whose own it is, as that names it (C5.22). Null where it
+ * is the thread's own, or nobody's.
+ */
+function inheritedPoint(
+  view: StoreView,
+  named: AgentRecord,
+  at: ForkPointName,
+): Pick<ForkRequest, "source" | "at"> | null {
+  let found: Pick<ForkRequest, "source" | "at"> | null = null;
+  let agent: AgentRecord | undefined = named;
+  const seen = new Set<string>();
+  while (agent !== undefined && !seen.has(agent.threadId)) {
+    seen.add(agent.threadId);
+    const point: ContextSourcePoint | null = agent.thread?.forkedFrom?.point ?? null;
+    if (point === null) return found;
+    if (at.kind === "message") {
+      if (agent.items > 0 || at.seq === null || at.seq > point.items) return found;
+      found = { source: point.threadId, at };
+    } else {
+      const whole = point.runId !== null && at.kind === "latest_stable";
+      if (!whole || latestStable(readerOf(view, agent)) !== undefined) return found;
+      // Of a cut inside a run the message says where it is.
+      const source = view.agent(point.threadId);
+      const cut = source !== undefined && cutsRun(view, source, point);
+      if (cut) return { source: point.threadId, at: { kind: "message", seq: point.items } };
+      return { source: point.threadId, at: { kind: "run", runId: point.runId } };
+    }
+    agent = view.agent(point.threadId);
+  }
+  return found;
+}
+
+/** As it will be when the turn of its newest run is over: that one has a name then. */
+function atRest(behind: ForkSource, newest: number): ForkSource {
+  const turns = behind.turns.map((turn) =>
+    turn.ordinal === newest ? { ...turn, ref: turn.ref ?? behind.nativeThreadRef } : turn,
+  );
+  return { ...behind, busy: false, turns };
 }
 
 function availabilityAt(
@@ -87,12 +138,13 @@ function availabilityAt(
   { point, carries, wholeRun }: ForkPoint,
   capabilities: CapabilitiesOf,
   limits: LineageLimits,
+  seen: (behind: ForkSource) => ForkSource,
 ): ForkAvailability {
   const ofRun = view.runAt(source.threadId, point.ordinal)?.providerThreadId ?? null;
   const behind = conversationAt(view, point, ofRun);
   const able = behind === undefined ? null : capabilities(behind.provider);
   const facts: ForkPointFacts = {
-    source: behind === undefined ? null : sourceOf(view, behind, point.ordinal),
+    source: behind === undefined ? null : seen(sourceOf(view, behind, point.ordinal)),
     ordinal: point.ordinal,
     wholeRun,
     item: null,
@@ -141,24 +193,6 @@ function* liveTitles(view: StoreView, { lineage }: ThreadFacts): Generator<strin
     if (next === null) return;
     page = { limit: PAGE, after: next };
   }
-}
-
-/**
- * The snapshot that the last run wholly inside was projected into: what was pinned in the rest of a run that is cut is no part
- * of the point (C5.5). The source's own origin where it has none yet.
- */
-function contextAt(
-  view: StoreView,
-  source: AgentRecord & { readonly thread: ThreadFacts },
-  { point, wholeRun }: ForkPoint,
-): ForkOrigin["context"] {
-  for (let ordinal = wholeRun ? point.ordinal : point.ordinal - 1; ordinal > 0; ordinal -= 1) {
-    const revision = view.runAt(source.threadId, ordinal)?.nextContextRevision ?? null;
-    const snapshot = revision === null ? undefined : view.snapshot(source.threadId, revision);
-    if (snapshot !== undefined)
-      return { threadId: source.threadId, revision: snapshot.revision, digest: snapshot.digest };
-  }
-  return source.thread.forkedFrom?.context ?? null;
 }
 
 export interface NewFork {

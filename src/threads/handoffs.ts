@@ -17,6 +17,7 @@ import { replaceText } from "../control/start-write.ts";
 import { must, type Look, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import { readyHandoff } from "../lineage/handoff-record.ts";
+import { handoffOf } from "../lineage/transfer.ts";
 import type { StoreView } from "../store/port.ts";
 import { itemsOf } from "./items.ts";
 
@@ -56,7 +57,14 @@ function editable(look: Look, id: string): Found {
       { id, status: handoff.status, runId: starting },
     );
   }
-  return { handoff, transfer: must(look.store.transfer(handoff.transferId), "transfer", handoff.transferId) };
+  const transfer = must(look.store.transfer(handoff.transferId), "transfer", handoff.transferId);
+  if (transfer.status === "resolved_portable" && handoffOf(transfer) === handoff.id)
+    return { handoff, transfer };
+  throw new RejectedError(
+    "TRANSFER_STATE_INVALID",
+    `handoff ${id} is not what ${transfer.id} would be told by: that is ${transfer.status}; its text stays as it is for the record.`,
+    { id, status: transfer.status },
+  );
 }
 
 /** The user's own text in place of the built one; it is sent as it is. */

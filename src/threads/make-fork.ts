@@ -95,7 +95,7 @@ function commitFork(
       if (made !== null) return made;
       const plan = planFork(tx, request, capabilities, lineage);
       if (request.policy.requestId !== null) {
-        const { treeId } = plan.source;
+        const { treeId } = requireThread(tx, request.source);
         tx.putReceipt({ treeId, ...receiptOf(request), answer: threadId, createdAt: tx.now() });
       }
       const tokenDigest = sha256(ids.mint("tok"));

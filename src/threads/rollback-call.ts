@@ -11,6 +11,7 @@ import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import { openNative } from "../control/native-journal.ts";
 import { must, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
+import { endsAt } from "../lineage/rollback-native.ts";
 import { nativeCall } from "../providers/native-call.ts";
 import { named } from "../providers/native-names.ts";
 import type { NativeSession } from "../providers/port.ts";
@@ -45,8 +46,9 @@ export class NativeRollback {
       return before;
     });
     this.#before = record;
+    let thread: NativeThread;
     try {
-      return { kind: "agreed", thread: await this.#call(record) };
+      thread = await this.#call(record);
     } catch (error) {
       if (!demanded) return { kind: "refused", error };
       const answered = error instanceof RejectedError;
@@ -54,6 +56,16 @@ export class NativeRollback {
       if (answered || !this.#calling) await this.#tree.transact((tx) => this.answered(tx));
       throw answered ? refused(record, error) : error;
     }
+    const { boundary, turns } = this.#step;
+    if (endsAt(boundary, turns, thread.head)) return { kind: "agreed", thread };
+    // What it holds now is not what was asked for, so the record goes on to say that it cannot be relied on.
+    const error = new RejectedError(
+      "PROVIDER_PROTOCOL",
+      `${record.provider} rolled its conversation back to another turn than the one that was named; it is not gone on with.`,
+      { providerThreadId: id, head: thread.head?.nativeId ?? null },
+    );
+    if (demanded) throw error;
+    return { kind: "refused", error };
   }
 
   /** The record as it was before it was asked. */

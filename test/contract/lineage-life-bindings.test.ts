@@ -244,4 +244,30 @@ describe("bindings in a file", () => {
     await expect(h.runtime.threads.continue(h.tree.id, "three")).rejects.toMatchObject(TAMPERED);
     expect(await h.store.read((view) => view.snapshot(h.tree.id, 2))).toBeUndefined();
   });
+
+  test("C12.7 C14.6 S1-66 what could not be projected then is, before the next run opens: no revision is lost", async () => {
+    await using h = await harness({
+      store: "sqlite",
+      scripts: { "/root": [say("one"), together(gate("hold"), say("two")), say("three")] },
+    });
+    await h.runtime.threads.pin(h.tree.id, "decisions", "tabs");
+    await h.ask("one");
+    await h.runtime.threads.pin(h.tree.id, "decisions", "spaces");
+    await h.runtime.threads.continue(h.tree.id, "two");
+    await h.provider.gates.arrived("hold");
+    const whole = await h.store.read((view) => view.snapshot(h.tree.id, 1)!);
+    h.edit(CHANGED);
+    h.provider.gates.open("hold");
+    await h.tree.idle();
+    h.edit(`UPDATE snapshots SET body = '${JSON.stringify(whole)}'`);
+    await h.ask("three");
+    const runs = await new Look(h).runs("/root");
+    expect(runs.map((run) => [run.binding!.contextRevision, run.nextContextRevision])).toEqual([
+      [0, 1],
+      [1, 2],
+      [2, 3],
+    ]);
+    const { decisions } = (await h.runtime.threads.context(h.tree.id))!;
+    expect(decisions.map(({ text }) => text)).toEqual(["tabs", "spaces"]);
+  });
 });

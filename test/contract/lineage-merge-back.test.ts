@@ -197,6 +197,24 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     expect(newest!.contextHandoffIds).toEqual((await handoffsOf(h)).map(({ id }) => id));
   });
 
+  test("X-8 C7.6 C7.8 a rollback that is undone does not let one be told twice", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    const id = await fork(h);
+    await run(h, "f1;", id);
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q2;");
+    await h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 1 } });
+    await h.runtime.threads.undoRollback(h.tree.id);
+    await run(h, "f2;", id);
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q3;");
+    const second = (await handoffsOf(h)).at(-1)!;
+    expect(second.summaryText).toContain("f2;");
+    expect(second.summaryText).not.toContain("f1;");
+  });
+
   test("X-8 C7.6 a second one leaves out what the first has told, results of subagents too", async () => {
     const { h } = await open(store, (context) =>
       context.inputs.at(-1) === "f1;" && context.lastToolResult === null

@@ -8,7 +8,7 @@ import {
   type ScriptedNativeProvider,
   turnFork,
 } from "../../src/providers/scripted/native/provider.ts";
-import { repeat, say } from "../../src/providers/scripted/script.ts";
+import { gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import { RejectedError, TransientError } from "../../src/protocol/errors.ts";
 import type { LineageLimitsInput } from "../../src/protocol/lineage-limits.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -53,6 +53,8 @@ const turn = (provider: ScriptedNativeProvider) =>
 const transfers = async (h: Harness) => (await h.runtime.threads.transfers(h.tree.id, { limit: 50 })).rows;
 const handoffs = async (h: Harness) => (await h.runtime.threads.handoffs(h.tree.id, { limit: 50 })).rows;
 const coverage = async (h: Harness) => (await h.runtime.threads.get(h.tree.id)).coverage;
+
+const GONE = new TransientError("PROVIDER_UNREACHABLE", "gone", {});
 
 describe.each(STORES)("a native switch on %s", (store) => {
   test("S3-1 S3-2 S3-3 S3-13 S3-22 S3-26 S3-69 S0-8 S0-67 A, B, A: one thread, both resumed by their own ids", async () => {
@@ -119,6 +121,67 @@ describe.each(STORES)("a native switch on %s", (store) => {
       ["a", "idle"],
     ]);
   });
+
+  test.each(["while loaded", "with its session", "in the middle of a start"])(
+    "S3-4 C4.15 a conversation that is lost %s is given up for a new one in the same run",
+    async (when) => {
+      const { h, a } = await pair(store);
+      await talk(h, "a", "one");
+      await h.clock.settle();
+      if (when === "with its session") a.kill();
+      if (when === "in the middle of a start") a.fault("startTurn", refuse(GONE));
+      a.lose({ nativeId: a.conversations.all()[0]!.id });
+      const work = await h.tree.root.send("two");
+      await h.clock.settle();
+      await h.clock.advance(60_000);
+      expect(await work.outcome()).toMatchObject({ ending: "completed" });
+      expect(turn(a).preambles[0]!.text).toContain("A answers one");
+      expect((await transfers(h)).at(-1)).toMatchObject({
+        createdBy: "system",
+        staleness: ["resume_failed"],
+      });
+    },
+  );
+
+  test("C5.14 C5.19 C9.8 a fork whose session has died asks another one for its fork", async () => {
+    const { h, a } = await pair(store);
+    await talk(h, "a", "one");
+    for (const strategy of ["auto", "native"] as const) {
+      const { thread } = await h.runtime.threads.fork(h.tree.id, { policy: { strategy } });
+      const fork = await h.runtime.openTree({ id: thread.id });
+      expect(await (await fork.root.send("f1")).outcome()).toMatchObject({ ending: "completed" });
+      await h.clock.settle();
+      await h.runtime.threads.rollBack(thread.id, { to: { kind: "ordinal", ordinal: 0 } });
+      a.kill();
+      const work = await fork.root.send("f2");
+      await h.clock.settle();
+      await h.clock.advance(60_000);
+      expect(await work.outcome()).toMatchObject({ ending: "completed" });
+    }
+  });
+
+  test.each([turnFork, itemFork])(
+    "C5.2 C5.17 a strict fork of the latest stable point is not refused because a run is under way (%s)",
+    async (make) => {
+      const native = make({ "/root": [say("one"), together(gate("held"), say("two")), repeat(say("more"))] });
+      await using h = await harness({ store, others: { native }, tree: { provider: "native" } });
+      await h.ask("q1");
+      await h.clock.settle();
+      const work = await h.tree.root.send("q2");
+      await native.gates.arrived("held");
+      await h.clock.settle();
+      const { thread, transfer } = await h.runtime.threads.fork(h.tree.id, {
+        policy: { strategy: "native" },
+      });
+      expect(transfer.sourcePoint.ordinal).toBe(1);
+      native.gates.open("held");
+      await work.outcome();
+      await h.clock.settle();
+      const fork = await h.runtime.openTree({ id: thread.id });
+      expect(await (await fork.root.send("f1")).outcome()).toMatchObject({ ending: "completed" });
+      expect(native.calls("forkThread")).toHaveLength(1);
+    },
+  );
 
   test("C4.15 when the new one cannot begin either the run fails, and is never an empty session", async () => {
     const { h, a } = await pair(store);

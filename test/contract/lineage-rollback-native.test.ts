@@ -17,6 +17,7 @@ import { Look } from "../support/look.ts";
 
 const SCRIPT = { "/root": [repeat(say((context) => `took ${context.inputs.at(-1)}`))] };
 const KINDS = { turnFork, itemFork, exclusiveFork };
+const legacyFork = (script: typeof SCRIPT) => turnFork(script, { history: "legacy" });
 
 const open = (store: (typeof STORES)[number], native: ScriptedNativeProvider): Promise<Harness> =>
   harness({ store, others: { native }, tree: { provider: "native" } });
@@ -91,6 +92,51 @@ describe.each(STORES)("a native rollback on %s", (store) => {
       { params: { numTurns: 3 } },
     ]);
     expect(held(native)).not.toContain("q2;");
+  });
+
+  test.each(Object.entries({ legacy: legacyFork, turnFork, itemFork, exclusiveFork }))(
+    "S0-54 C9.5 C9.3 %s is given up where it may hold a turn that it did not live to confirm",
+    async (_name, make) => {
+      const native = make(SCRIPT);
+      await using h = await open(store, native);
+      await runs(h, 1, 2);
+      native.fault("startTurn", crashAfter());
+      const asked = h.ask("q3;");
+      await h.clock.settle();
+      await h.clock.advance(60_000);
+      expect(await asked).toMatchObject({ ending: "completed" });
+      await h.clock.settle();
+      await expect(back(h, 2, "demanded")).rejects.toMatchObject({ code: "ROLLBACK_TURN_UNAVAILABLE" });
+      expect(await back(h, 2)).toMatchObject({ native: "given_up" });
+      await runs(h, 4, 4);
+      const [record] = (await behind(h)).toReversed();
+      const { items } = native.conversations
+        .all()
+        .find(({ id }) => id === record!.nativeThreadRef!.nativeId)!;
+      const holds = JSON.stringify(items.map(({ message }) => message));
+      expect([1, 2, 3, 4].filter((n) => holds.includes(`q${n};`))).toEqual([1, 2, 4]);
+    },
+  );
+
+  test("C9.5 C9.10 a rollback that ends elsewhere than was asked is no success, and the rest is not gone on with", async () => {
+    for (const demanded of [true, false]) {
+      const native = turnFork(SCRIPT, { history: "legacy" });
+      await using h = await open(store, native);
+      await runs(h, 1, 3);
+      // Somebody else has written into it.
+      const [conversation] = native.conversations.all();
+      conversation!.turns.push({ ...conversation!.turns.at(-1)!, id: "of somebody else" });
+      if (demanded) await expect(back(h, 1, "demanded")).rejects.toMatchObject({ code: "PROVIDER_PROTOCOL" });
+      else expect(await back(h, 1)).toMatchObject({ native: "given_up" });
+      expect((await statuses(h))[2]).toBe(demanded ? "completed" : "rolled_back");
+      await runs(h, 4, 4);
+      const [first, second] = await behind(h);
+      expect([first, second!.nativeRunOrdinals]).toMatchObject([
+        demanded ? { status: "error" } : { continuity: "divergent" },
+        [[4, 4]],
+      ]);
+      expect(held(native).includes("q2;")).toBe(demanded);
+    }
   });
 
   test("S0-55 paginated history is probed first, and reverted or refused, never rolled back by count", async () => {

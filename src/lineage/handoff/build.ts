@@ -34,7 +34,7 @@ export function buildHandoff(given: HandoffInput): HandoffBuild {
   const segments = withinDepth(given.segments, given.limits.ancestorDepth);
   const input: HandoffInput = { ...given, segments };
   const gathered = gather(input);
-  const ancestors = given.segments.length - segments.length;
+  const ancestors = given.segments.length - segments.length + (given.further ?? 0);
   const source: Source = { input, gathered, ancestors, ...sectionsOf(input, gathered) };
   if (!tellsAnything(source)) return { kind: "empty" };
   const composed = compose(source, "pins_first") ?? compose(source, "messages_first");

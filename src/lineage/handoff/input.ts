@@ -82,6 +82,8 @@ export interface HandoffInput {
   readonly extent: "full" | "delta" | "checkpoint";
   /** Oldest ancestor first; the last is the source itself. */
   readonly segments: readonly HandoffSegment[];
+  /** How many ancestors are further up and were not given. */
+  readonly further?: number;
   readonly snapshot: SnapshotRecord | null;
   /** Root that counts for the target (C6.13). */
   readonly workspace: string | null;

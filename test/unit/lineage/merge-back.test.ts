@@ -96,7 +96,7 @@ describe("the delta", () => {
   test.for<[string, Parameters<typeof told>[0], object]>([
     ["X-8 C7.6 what was delivered before is left out", {}, { runs: [[3, 4]], items: [[3, 8]] }],
     ["C7.6 what was not delivered is told", { deliveredAt: null }, { runs: [[1, 4]], items: [[0, 8]] }],
-    ["C7.8 what was superseded is told again", { status: "superseded" }, { runs: [[1, 4]], items: [[0, 8]] }],
+    ["C7.6 what is void and stands there too", { status: "superseded" }, { runs: [[3, 4]], items: [[3, 8]] }],
     [
       "what another thread told does not count",
       { sourceThreadId: "thread_x" },

@@ -1,5 +1,6 @@
 /** What a rollback takes back, and what follows from it. */
 import { describe, expect, test } from "vitest";
+import { endsAt } from "../../../src/lineage/rollback-native.ts";
 import { planRollback, type RollbackPlan } from "../../../src/lineage/rollback-plan.ts";
 import type { RollbackFacts, RollbackRequest } from "../../../src/lineage/rollback-target.ts";
 import type { NamedThread } from "../../../src/lineage/native-turns.ts";
@@ -319,11 +320,24 @@ describe("provider threads", () => {
     ]);
   });
 
-  test("C9.5 a turn that goes without a name counts as any other", () => {
-    const turns = near.turns.map((turn) => (turn.ordinal === 7 ? { ...turn, ref: null } : turn));
-    expect(step({ ...near, turns: [...turns, { ordinal: 8, ref: null }] }).providerThreads).toMatchObject([
-      { boundary: { kind: "after_turn", turn: nativeRef("turn-5"), laterTerminalTurns: 4 } },
-    ]);
+  test("C9.5 S0-54 nothing is counted over a turn without a name: it may not be there", () => {
+    const turns = [...near.turns, { ordinal: 8, ref: null }];
+    expect(step({ ...near, turns }).providerThreads).toMatchObject([{ action: "divergent" }]);
+    const start = { nativeRunOrdinals: [[6, 8]] as const, turns: turns.filter(({ ordinal }) => ordinal > 5) };
+    expect(step({ ...near, ...start }).providerThreads).toMatchObject([{ action: "divergent" }]);
+  });
+
+  test("C9.5 a conversation that ends elsewhere than at the turn that was named is known by its head", () => {
+    const [five, six] = [nativeRef("turn-5"), nativeRef("turn-6")];
+    const after = { kind: "after_turn", turn: five, laterTerminalTurns: 3 } as const;
+    expect([five, null, six].map((head) => endsAt(after, near.turns, head))).toEqual([true, true, false]);
+    const other = nativeRef("of the source");
+    for (const boundary of [{ kind: "start" }, { ...after, kind: "before_turn" }] as const)
+      expect([other, null, six].map((head) => endsAt(boundary, near.turns, head))).toEqual([
+        true,
+        true,
+        false,
+      ]);
   });
 
   test.for<[string, Partial<NamedThread>]>([
