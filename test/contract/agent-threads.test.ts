@@ -16,6 +16,7 @@ import {
 } from "../../src/providers/scripted/script.ts";
 import { pageFor } from "../../src/threads/thread-page.ts";
 import { harness, type Harness, type HarnessOptions, STORES, type StoreKind } from "../support/harness.ts";
+import { nextAgent } from "../../src/testing/store-records.ts";
 import { Look } from "../support/look.ts";
 
 const ALL = { allow: "all", approval: "none" } as const;
@@ -344,7 +345,7 @@ describe.each(STORES)("reading threads on %s", (store) => {
         { ...said, kind: "user", text: "first words", mailId: null, workId: null },
         { ...said, kind: "assistant", phase: "tools", parts: calls, model: null },
       ]);
-      tx.putAgent({ ...tx.agent(id)!, items: 2 });
+      tx.putAgent(nextAgent(tx.agent(id)!, { items: 2 }));
     });
     await h.store.release(lease, { abandon: true });
     const { thread } = await threads.fork(id, { at: { kind: "message", seq: 2 } });
