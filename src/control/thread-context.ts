@@ -87,6 +87,7 @@ export function projectRun(
     revision,
     title: thread.title,
     run,
+    previous: tx.store.runAt(agent.threadId, run.ordinal - 1)?.id ?? null,
     checkpoint,
     ...settled,
     messages: { from: Math.min(1, thread.messages), to: thread.messages },
