@@ -384,4 +384,26 @@ describe.each(STORES)("reading threads on %s", (store) => {
       expect(sent.includes("Read them with `read_thread`")).toBe(points);
     }
   });
+
+  test("C6.8 XTR-3 what it points at can be read, in a fork of a subagent too", async () => {
+    await using h = await harness({
+      store,
+      runtime: { threadTools: { allow: "read" } },
+      scripts: {
+        "/root": [spawn("kid", "go"), say("spawned"), repeat(say("read"))],
+        "/root/kid": [repeat(say(`word ${"y".repeat(9_000)}`))],
+      },
+    });
+    await h.ask("go");
+    const kid = await h.tree.agent("/root/kid");
+    await h.tree.idle();
+    for (let n = 0; n < 3; n += 1) await (await kid.send(`more ${n}`)).outcome();
+    const policy = { strategy: "replay", replay: { maxSeedChars: 12_000 } } as const;
+    const { thread } = await h.runtime.threads.fork(kid.threadId, { policy });
+    const tree = await h.runtime.openTree({ id: thread.id });
+    await (await tree.root.send("go on")).outcome();
+    const items = await tree.root.transcript();
+    const told = JSON.stringify(items.filter(({ kind }) => kind === "context"));
+    expect(told).toContain("Read them with `read_thread`.");
+  });
 });
