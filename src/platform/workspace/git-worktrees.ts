@@ -117,7 +117,7 @@ async function make(
 async function begin(git: GitRunner, folder: string, wanted: string, { clock }: Within): Promise<string> {
   await using scratch = await Scratch.open(git, await findRepository(git, folder));
   const before = await contentOf(scratch, UNBOUNDED);
-  await restoreContent(scratch, before, wanted, { overwrite: true }, "");
+  await restoreContent(scratch, before, { tree: wanted, omitted: [] }, { overwrite: true }, "");
   const { whole } = await contentOf(scratch, UNBOUNDED);
   const message = "what a worktree began with";
   return await commitTree(scratch, scratch.repository, whole, message, Math.floor(clock.now() / 1000));
