@@ -287,6 +287,7 @@ function projectOver(base: SnapshotRecord | null, line: Pin): SnapshotRecord {
     revision,
     title: "A long thread",
     run,
+    previous: revision === 1 ? null : `run_${revision - 1}`,
     checkpoint: makeCheckpoint(run.id, [line]),
     outcome: "completed",
     reason: "completed",

@@ -179,7 +179,8 @@ function shared({ look, agent }: TextRequest, { snapshot, checkpoint, segments, 
 /** The call that reads the thread that a text is made from; null where the agent has no tool for it. */
 function readToolOf(look: Look, agent: AgentRecord, source: ThreadId | undefined): string | null {
   if (!look.context.toolEffects(agent).some(({ name }) => name === READ_TOOL)) return null;
-  return source === undefined || source === agent.threadId
+  // A fork shows what it inherits; of another tree nobody reads more than its root.
+  return source === undefined || source === agent.threadId || look.store.agent(source)?.parent !== null
     ? READ_TOOL
     : `${READ_TOOL} {"thread_id": "${source}"}`;
 }

@@ -124,6 +124,7 @@ function projectOn(
     revision,
     title: thread.title,
     run,
+    previous: tx.store.runAt(threadId, run.ordinal - 1)?.id ?? null,
     checkpoint: run.checkpoint,
     ...settled,
     messages: { from: Math.min(1, thread.messages), to: thread.messages },

@@ -3,7 +3,7 @@
  * store and nothing else, so it is the same for trees of this process, of another one, and of none.
  *
  * - G1 A thread has news when it rests (idle, closed, or asking somebody) and was not seen so before.
- * - G2 A cursor says how each thread was seen. What is unchanged since is named without its words.
+ * - G2 A cursor says how each thread of its wait was seen, and no other: it does not grow from wait to wait. What is unchanged since is named without its words.
  */
 import type { AgentRecord, AgentStatus } from "../protocol/agent.ts";
 import type { ThreadId } from "../protocol/ids.ts";
@@ -58,14 +58,15 @@ export function showThreads(
   to: Reader,
 ): JsonObject {
   const seen = readCursor(cursor);
+  const marks: string[] = [];
   const shown: Json[] = [];
   for (const id of threads) {
     const now = glance(view, id);
     if (now === null) continue;
     shown.push(showThread(now, seen.get(id) !== now.mark, to));
-    seen.set(id, now.mark);
+    marks.push(`${id}=${now.mark}`);
   }
-  return { threads: shown, cursor: [...seen].map(([id, mark]) => `${id}=${mark}`).join(",") };
+  return { threads: shown, cursor: marks.join(",") };
 }
 
 function showThread({ agent, status }: Glance, changed: boolean, { reader, redact }: Reader): Json {

@@ -6,13 +6,14 @@
  * - W2 A worktree that holds something is never removed, nor one that a thread still works in. The event says so.
  */
 import { basename, dirname, sep } from "node:path";
+import type { AgentRecord } from "../protocol/agent.ts";
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { Worktrees, Worktree } from "../platform/workspace/port.ts";
-import type { StoreView } from "../store/port.ts";
+import type { Page, StoreView } from "../store/port.ts";
 import { agentsUnder } from "./family.ts";
 import { checkSpawn, type SpawnInput } from "./spawn.ts";
 import type { PlacedWorktree, Transaction } from "./transaction.ts";
@@ -135,17 +136,19 @@ async function endWorktree(
   tree.events.publish([event]);
 }
 
-/** Whether an open agent of this tree, or a thread that was forked from one, works in it. */
+/** Whether an open agent of this tree, or any open thread, works in it or in a folder of it. */
 function held(view: StoreView, treeId: TreeId, path: string): boolean {
-  const folders = new Set([path]);
   for (const { state, config } of agentsUnder(view, treeId, ROOT_PATH, true)) {
-    if (config.worktree?.path === path && config.workspace !== null) folders.add(config.workspace);
     if (state === "open" && isWithin(config.workspace, path)) return true;
   }
-  return [...folders].some((workspace) => view.threads({ workspace, state: "open" }, ONE).rows.length > 0);
+  let after: string | null = null;
+  do {
+    const { rows, next }: Page<AgentRecord> = view.threads({ state: "open" }, { limit: 200, after });
+    if (rows.some(({ config }) => isWithin(config.workspace, path))) return true;
+    after = next;
+  } while (after !== null);
+  return false;
 }
-
-const ONE = { limit: 1, after: null };
 
 function isWithin(folder: string | null, path: string): boolean {
   return folder !== null && (folder === path || folder.startsWith(`${path}${sep}`));

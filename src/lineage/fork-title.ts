@@ -7,7 +7,7 @@
  */
 import { TITLE_CHARACTERS } from "../protocol/lineage-limits.ts";
 
-const FORK = /^(?<base>.+) \(fork (?<number>[1-9][0-9]{0,8})\)$/su;
+const FORK = /^(?<base>.+) \(fork (?<number>[1-9][0-9]*)\)$/su;
 
 /**
  * The title of a new fork; null for a fork of an untitled thread. A title that somebody gives wins and does not get here.
@@ -23,22 +23,24 @@ export function forkTitle(parent: string | null, live: Iterable<string | null>):
       highest = other.number;
     }
   }
-  return `${fitting(base, highest + 1)}${suffix(highest + 1)}`;
+  return `${fitting(base, highest + 1n)}${suffix(highest + 1n)}`;
 }
 
-function parse(title: string): { readonly base: string; readonly number: number } {
+function parse(title: string): { readonly base: string; readonly number: bigint } {
   const groups = FORK.exec(title)?.groups;
-  return groups === undefined
-    ? { base: title, number: 0 }
-    : { base: groups["base"]!, number: Number(groups["number"]) };
+  const number = BigInt(groups?.["number"] ?? 0);
+  // A number that leaves the next one no room for a title is part of the title.
+  if (groups === undefined || suffix(number + 1n).length > TITLE_CHARACTERS / 2)
+    return { base: title, number: 0n };
+  return { base: groups["base"]!, number };
 }
 
-function suffix(number: number): string {
+function suffix(number: bigint): string {
   return ` (fork ${number})`;
 }
 
 /** As much of the base as leaves room for the number. */
-function fitting(base: string, number: number): string {
+function fitting(base: string, number: bigint): string {
   const room = TITLE_CHARACTERS - suffix(number).length;
   if (base.length <= room) return base;
   let fitted = "";

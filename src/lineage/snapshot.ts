@@ -33,6 +33,8 @@ export interface ProjectionInput {
   readonly revision: number;
   readonly title: string | null;
   readonly run: { readonly id: RunId; readonly ordinal: number };
+  /** The run of this thread before it; null for the first. */
+  readonly previous: RunId | null;
   /** Null when it was lost; what does not match its digest counts as lost (C12.4). */
   readonly checkpoint: CheckpointRecord | null;
   readonly outcome: RunOutcome;
@@ -128,16 +130,18 @@ function add(lines: SnapshotLine[], line: SnapshotLine): void {
 const OUTCOME = /^Runs? (?:(\d+) to )?(\d+): (.*)$/s;
 
 /** Runs in a row that ended alike are one line: a thread of ten thousand good runs has no ten thousand lines. */
-function addOutcome(lines: SnapshotLine[], { run, outcome, reason }: ProjectionInput): void {
+function addOutcome(lines: SnapshotLine[], { run, previous, outcome, reason }: ProjectionInput): void {
   const because = outcome === "completed" || reason === null || reason === outcome ? "" : ` (${reason})`;
   const ending = `${outcome}${because}`;
-  const [, first, last, before] = OUTCOME.exec(lines.at(-1)?.text ?? "") ?? [];
-  const goesOn = before === ending && Number(last) === run.ordinal - 1;
+  const newest = lines.at(-1);
+  const [, first, last, before] = OUTCOME.exec(newest?.text ?? "") ?? [];
+  // A fork numbers its runs anew: what it inherits may read like a line of its own.
+  const goesOn = before === ending && newest?.sourceExecutionId === previous;
   if (goesOn) lines.pop();
   const text = goesOn
     ? `Runs ${first ?? last} to ${run.ordinal}: ${ending}`
     : `Run ${run.ordinal}: ${ending}`;
-  add(lines, { text, sourceExecutionId: run.id });
+  lines.push({ text, sourceExecutionId: run.id });
 }
 
 /** @throws RejectedError `THREAD_CONTEXT_TAMPERED` for a record that is gone, of another thread or revision, or changed. */

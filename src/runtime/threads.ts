@@ -30,6 +30,7 @@ import {
   pin,
   rename,
   requireOpenThread,
+  requireUnarchived,
   select,
   type SelectionInput,
   selectionOf,
@@ -156,11 +157,13 @@ export class Threads extends ThreadReads {
     return previewStart(this.#ports, await this.#openThread(id), selectionOf(choice));
   }
 
-  /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). */
+  /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). @throws RejectedError `THREAD_ARCHIVED`. */
   async discardDraft(id: string): Promise<void> {
     check("Threads.discardDraft", THREADS.id, id);
     await this.#apply(id, (tx) => {
-      const draft = tx.store.draft(requireThread(tx.store, id).threadId);
+      const agent = requireThread(tx.store, id);
+      requireUnarchived(agent);
+      const draft = tx.store.draft(agent.threadId);
       if (draft?.clearedAt === null) tx.store.putDraft({ ...draft, clearedAt: tx.now });
     });
   }

@@ -1,7 +1,7 @@
 /** What a store guarantees about mail: durable, in order, once, bounded, readable around what is broken. */
 import assert from "node:assert/strict";
 import type { MailDraft, MailRecord } from "../protocol/mail.ts";
-import { sampleAgent, sampleId } from "./store-records.ts";
+import { nextAgent, sampleAgent, sampleId } from "./store-records.ts";
 import { claimTree, openTree, type World } from "./store-harness.ts";
 
 export type StoreCase = (world: World) => Promise<void>;
@@ -88,7 +88,7 @@ export const mailCases = {
     const { store, lease, tree, worker } = world;
     const stranger = sampleId("thread", "stranger");
     await world.send(world.mail(1));
-    await store.commit(lease, (tx) => tx.putAgent({ ...tx.agent(worker)!, state: "closed" }));
+    await store.commit(lease, (tx) => tx.putAgent(nextAgent(tx.agent(worker)!, { state: "closed" })));
     const results = await world.send(
       world.mail(2),
       world.mail(1),
@@ -154,7 +154,7 @@ export const mailCases = {
       await changed(world, starter.id, { state: "delivered" });
       assert.deepEqual(await kinds(starter), ["duplicate"]);
       await store.commit(lease, (tx) =>
-        tx.putAgent({ ...tx.agent(worker)!, currentRun: sampleId("run", 1) }),
+        tx.putAgent(nextAgent(tx.agent(worker)!, { currentRun: sampleId("run", 1) })),
       );
       assert.deepEqual(await kinds(world.mail(6, { trigger })), ["full"]);
       assert.equal((await store.read((view) => view.mailbox(worker))).unread, 2);

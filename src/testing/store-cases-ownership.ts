@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { StoreTx } from "../store/port.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
-import { sampleCommand, sampleId, sampleOwner, sampleRun } from "./store-records.ts";
+import { nextAgent, sampleCommand, sampleId, sampleOwner, sampleRun } from "./store-records.ts";
 import { claimTree, LEASE_MS, openTree } from "./store-harness.ts";
 
 const nobodyDead = (): boolean => false;
@@ -155,7 +155,7 @@ export const ownershipCases = {
     const { store, lease, tree, worker } = world;
     const half = (tx: StoreTx): void => {
       tx.putTree({ ...tx.tree(tree)!, title: "half" });
-      tx.putAgent({ ...tx.agent(worker)!, state: "closed" });
+      tx.putAgent(nextAgent(tx.agent(worker)!, { state: "closed" }));
       tx.appendMail(world.mail(1));
       tx.reserveMailbox(worker, 1, 1);
       tx.putRun(sampleRun(tree, worker, 1));

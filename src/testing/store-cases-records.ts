@@ -6,6 +6,7 @@ import { type List, refusesUnknown, walk } from "./store-paging.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
 import { sampleTransfer } from "./store-records-threads.ts";
 import {
+  nextAgent,
   sampleAgent,
   sampleId,
   sampleMail,
@@ -40,7 +41,7 @@ export const recordCases = {
         tx.putAgent(
           sampleAgent(tree, sampleId("thread", path.slice(6).replace("/", "0x")), path, { parent: root }),
         );
-      tx.putAgent({ ...tx.agentAt(tree, "/root/b")!, state: "closed" });
+      tx.putAgent(nextAgent(tx.agentAt(tree, "/root/b")!, { state: "closed" }));
     });
     const under = (view: StoreView, path: AgentPath, closed = false): AgentPath[] =>
       view.agents(tree, path, { limit: 99, closed }).rows.map((agent) => agent.path);
@@ -65,9 +66,11 @@ export const recordCases = {
 
   "sums usage below a path": async ({ store, lease, tree }) => {
     const put = (name: string, usage: ReturnType<typeof tokens>): Promise<void> =>
-      store.commit(lease, (tx) =>
-        tx.putAgent(sampleAgent(tree, sampleId("thread", name), `/root/${name}`, { usage })),
-      );
+      store.commit(lease, (tx) => {
+        const known = tx.agentAt(tree, `/root/${name}`);
+        const first = sampleAgent(tree, sampleId("thread", name), `/root/${name}`, { usage });
+        tx.putAgent(known === undefined ? first : nextAgent(known, { usage }));
+      });
     const sum = (path: AgentPath) => store.read((view) => view.usageUnder(tree, path));
     assert.equal((await sum("/root")).inputTokens, 0);
     await put("a", tokens(10, 0.5));
@@ -84,7 +87,7 @@ export const recordCases = {
     assert.deepEqual([(await sum("/root")).inputTokens, (await sum("/root")).cost], [120, 1.25]);
     await assert.rejects(
       store.commit(lease, (tx) => {
-        tx.putAgent({ ...tx.agentAt(tree, "/root/a")!, usage: tokens(1000, 1) });
+        tx.putAgent(nextAgent(tx.agentAt(tree, "/root/a")!, { usage: tokens(1000, 1) }));
         assert.equal(tx.usageUnder(tree, "/root").inputTokens, 1100);
         throw new Error("on purpose");
       }),

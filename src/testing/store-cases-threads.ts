@@ -1,5 +1,6 @@
 /** What a store guarantees about lists of threads: their filters, descent, order, and paging. */
 import assert from "node:assert/strict";
+import type { AgentRecord } from "../protocol/agent.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { StoreView } from "../store/port.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
@@ -8,9 +9,10 @@ import {
   sampleCompaction,
   sampleHandoff,
   sampleHistoryEntry,
+  sampleThreadFacts,
   sampleTransfer,
 } from "./store-records-threads.ts";
-import { sampleId, sampleRun, sampleTree } from "./store-records.ts";
+import { nextAgent, sampleId, sampleRun, sampleTree } from "./store-records.ts";
 import { EVERYTHING, putChild, putRoot, threadIds } from "./store-threads.ts";
 
 export const threadCases = {
@@ -29,14 +31,15 @@ export const threadCases = {
     assert.deepEqual(await list({ workspace: "/one", state: "open" }), [d, a]);
     assert.deepEqual(await list({ workspace: "/one", state: "archived" }), []);
     assert.deepEqual(await list({ workspace: "/three" }), []);
-    await store.commit(lease, (tx) => tx.putAgent({ ...tx.agent(a)!, state: "closed", revision: 2 }));
-    await store.commit(lease, (tx) => tx.putAgent({ ...tx.agent(c)!, state: "open", revision: 2 }));
-    assert.deepEqual(await list({ workspace: "/one", state: "open" }), [d, c]);
+    await store.commit(lease, (tx) => tx.putAgent(nextAgent(tx.agent(a)!, { state: "closed" })));
+    await store.commit(lease, (tx) => tx.putAgent(nextAgent(tx.agent(c)!, { state: "archived" })));
+    assert.deepEqual(await list({ workspace: "/one", state: "open" }), [d]);
     assert.deepEqual(await list({ workspace: "/one", state: "closed" }), [a]);
-    assert.deepEqual(await list({ state: "open" }), [d, c, b, root]);
+    assert.deepEqual(await list({ workspace: "/one", state: "archived" }), [c]);
+    assert.deepEqual(await list({ state: "open" }), [d, b, root]);
     await assert.rejects(
       store.commit(lease, (tx) => {
-        tx.putAgent({ ...tx.agent(d)!, state: "closed" });
+        tx.putAgent(nextAgent(tx.agent(d)!, { state: "closed" }));
         putRoot(tx, "e", { workspace: "/one" });
         assert.equal(tx.threads({ workspace: "/one", state: "closed" }, EVERYTHING).rows.length, 2);
         throw new Error("on purpose");
@@ -44,7 +47,36 @@ export const threadCases = {
       /on purpose/,
     );
     assert.deepEqual(await list({ workspace: "/one" }), [d, c, a]);
-    assert.deepEqual(await list({ state: "open" }), [d, c, b, root]);
+    assert.deepEqual(await list({ state: "open" }), [d, b, root]);
+  },
+
+  "takes a thread's record only as the next of the one it replaces": async ({ store, lease, root }) => {
+    const change = (edit: Parameters<typeof nextAgent>[1]): Promise<void> =>
+      store.commit(lease, (tx) => tx.putAgent({ ...nextAgent(tx.agent(root)!, edit), ...edit }));
+    const record = (): Promise<AgentRecord> => store.read((view) => view.agent(root)!);
+    const thread = sampleThreadFacts(root, { currentContext: { revision: 2, digest: "d2" } });
+    await change({ thread });
+    const before = await record();
+    const { revision } = before;
+    for (const wrong of [revision - 1, revision, revision + 2, revision + 7])
+      await assert.rejects(change({ revision: wrong }), { code: "THREAD_REVISION_CONFLICT" });
+    const invariant = { code: "THREAD_INVARIANT_VIOLATION" };
+    for (const facts of [
+      { currentContext: null },
+      { currentContext: { revision: 1, digest: "d1" } },
+      { agentId: "/root/another" },
+      { lineage: { ...thread.lineage, parentThreadId: sampleId("thread", "other") } },
+      { lineage: { ...thread.lineage, rootThreadId: sampleId("thread", "other") } },
+    ])
+      await assert.rejects(change({ thread: { ...thread, ...facts } }), invariant);
+    assert.deepEqual(await record(), before);
+    // Several in one commit count one by one.
+    await store.commit(lease, (tx) => {
+      for (const state of ["open", "closed", "archived"] as const)
+        tx.putAgent(nextAgent(tx.agent(root)!, { state }));
+    });
+    assert.equal((await record()).revision, revision + 3);
+    await assert.rejects(change({ state: "open" }), invariant);
   },
 
   "finds who descends from a root, through forks and subagents": async ({ store, lease, root }) => {
@@ -154,7 +186,7 @@ export const threadCases = {
     const top = await store.commit(lease, (tx) => {
       const id = putRoot(tx, "top", { workspace: "/one" });
       for (const n of numbers) {
-        putRoot(tx, `root${n}`, { workspace: "/one", state: n % 3 === 0 ? "closed" : "open" });
+        putRoot(tx, `root${n}`, { workspace: "/one", state: n % 3 === 0 && n > 3 ? "closed" : "open" });
         putChild(tx, `child${n}`, id, n % 2 === 0 ? "fork" : "subagent");
         const [source, target] = n % 3 === 0 ? [worker, root] : [root, worker];
         tx.putTransfer(sampleTransfer(tree, target, n, { sourceThreadId: source }));
@@ -163,8 +195,7 @@ export const threadCases = {
         tx.putCompaction(sampleCompaction(worker, n));
         tx.addHistory(sampleHistoryEntry(worker, n));
       }
-      tx.putAgent({ ...tx.agent(sampleId("thread", "root4"))!, state: "closed" });
-      tx.putAgent({ ...tx.agent(sampleId("thread", "root3"))!, state: "open" });
+      tx.putAgent(nextAgent(tx.agent(sampleId("thread", "root4"))!, { state: "closed" }));
       return id;
     });
     const lists: Record<string, readonly [count: number, list: List]> = {
@@ -202,7 +233,7 @@ export const threadCases = {
       putRoot(tx, "t7", { workspace: "/one" });
       // The row that the cursor names leaves the list, and so does one behind it.
       for (const name of ["t4", "t2"])
-        tx.putAgent({ ...tx.agent(sampleId("thread", name))!, state: "closed" });
+        tx.putAgent(nextAgent(tx.agent(sampleId("thread", name))!, { state: "closed" }));
     });
     const second = await store.read((view) => view.threads(open, { limit: 3, after: first.next }));
     assert.deepEqual(threadIds(first.rows), named("t6", "t5", "t4"));

@@ -40,6 +40,11 @@ export function sampleTree(treeId: TreeId, given: Partial<TreeRecord> = {}): Tre
   };
 }
 
+/** The record that follows one, with the next revision. */
+export function nextAgent(agent: AgentRecord, change: Partial<AgentRecord>): AgentRecord {
+  return { ...agent, ...change, revision: agent.revision + 1 };
+}
+
 export function sampleAgent(
   treeId: TreeId,
   threadId: ThreadId,

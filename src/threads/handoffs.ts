@@ -11,8 +11,7 @@ import { requireText } from "../platform/text.ts";
 import { chosenProvider } from "../control/chosen-provider.ts";
 import { startingRun } from "../control/runs.ts";
 import { destinationOf } from "../control/start.ts";
-import { NOTHING_TRIED } from "../control/start-facts.ts";
-import { buildTexts, planStart } from "../control/start-run.ts";
+import { planStart } from "../control/start-run.ts";
 import { replaceText } from "../control/start-write.ts";
 import { must, type Look, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
@@ -20,6 +19,8 @@ import { readyHandoff } from "../lineage/handoff-record.ts";
 import { handoffOf } from "../lineage/transfer.ts";
 import type { StoreView } from "../store/port.ts";
 import { itemsOf } from "./items.ts";
+import { toldTexts } from "./told-texts.ts";
+import { requireUnarchived } from "./verbs.ts";
 
 interface Found {
   readonly handoff: HandoffRecord;
@@ -49,6 +50,7 @@ function editable(look: Look, id: string): Found {
       { id, status: state },
     );
   }
+  requireUnarchived(look.agent(handoff.threadId));
   const starting = startingRun(look, handoff.threadId);
   if (starting !== null) {
     throw new RejectedError(
@@ -107,20 +109,20 @@ export async function regenerateHandoff(tree: Tree, id: string): Promise<Handoff
   tree.requireProvider(provider, found.effects);
   const adapter = tree.shared.adapter(provider)!;
   const capabilities = adapter.loop === "ours" ? adapter.threads : await adapter.capabilities();
-  const planned = await tree.look((look) => {
-    const agent = look.agent(found.handoff.threadId) as AgentRecord & { readonly thread: ThreadFacts };
-    const chosen = chosenProvider(agent, { provider });
-    const model = chosen.model ?? adapter.defaultModel;
-    const run = { ordinal: agent.runs + 1, causes: [] };
-    const to = destinationOf(adapter, { provider, model }, capabilities);
-    return planStart(look, agent, run, itemsOf(look.store, agent), to, NOTHING_TRIED);
-  });
-  // The user's own text is what is to be replaced.
-  const anew = planned.texts.map((text) => ({ ...text, build: text.anew ?? text.build }));
-  const { signal } = new AbortController();
-  const texts = await buildTexts(tree.shared.summariser, { ...planned, texts: anew }, signal);
-  const text =
-    "teaches" in texts ? undefined : texts.find(({ transferId }) => transferId === found.transfer.id);
+  const { texts } = await toldTexts(tree.shared.summariser, (memory) =>
+    tree.look((look) => {
+      const agent = look.agent(found.handoff.threadId) as AgentRecord & { readonly thread: ThreadFacts };
+      const chosen = chosenProvider(agent, { provider });
+      const model = chosen.model ?? adapter.defaultModel;
+      const run = { ordinal: agent.runs + 1, causes: [] };
+      const to = destinationOf(adapter, { provider, model }, capabilities);
+      const planned = planStart(look, agent, run, itemsOf(look.store, agent), to, memory);
+      // The user's own text is what is to be replaced.
+      const anew = planned.texts.map((text) => ({ ...text, build: text.anew ?? text.build }));
+      return { planned: { ...planned, texts: anew } };
+    }),
+  );
+  const text = texts.find(({ transferId }) => transferId === found.transfer.id);
   const built = text?.built ?? null;
   if (built === null) {
     throw new RejectedError(

@@ -69,6 +69,8 @@ async function collectAt(ports: ThreadPorts, agent: AgentRecord, ordinal: number
     return found;
   });
   if (run === undefined || !isSettled(run)) return;
+  // An archived thread shows what was collected while it was not (C1.1).
+  if (agent.state === "archived") return;
   const read = await readRun(ports, agent, run);
   if (run.history !== null && !adds(read, run.history)) return;
   await ports.apply(agent.treeId, (tx) => store(tx, run, read));

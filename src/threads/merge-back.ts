@@ -21,7 +21,7 @@ export interface MergeBackRequest {
   readonly createdBy: TransferRecord["createdBy"];
 }
 
-/** @throws RejectedError `MERGE_BACK_NOT_A_FORK`, `MERGE_BACK_SOURCE_UNSTABLE`, `THREAD_CLOSED`, `THREAD_ARCHIVED`. */
+/** @throws RejectedError `MERGE_BACK_NOT_A_FORK`, `MERGE_BACK_SOURCE_UNSTABLE`, `THREAD_INVARIANT_VIOLATION`, `THREAD_CLOSED`, `THREAD_ARCHIVED`. */
 export function mergeBack(tx: Transaction, request: MergeBackRequest): TransferRecord {
   const fork = requireThread(tx.store, request.fork);
   const target = tx.agent(requireThread(tx.store, request.target).threadId);
@@ -37,6 +37,13 @@ export function mergeBack(tx: Transaction, request: MergeBackRequest): TransferR
       target.state === "closed" ? "THREAD_CLOSED" : "THREAD_ARCHIVED",
       `${target.threadId} is ${target.state} and has no run that could take it in; fork it to go on.`,
       { threadId: target.threadId, state: target.state },
+    );
+  }
+  if (target.thread.continuity === "projected-only") {
+    throw new RejectedError(
+      "THREAD_INVARIANT_VIOLATION",
+      `${target.threadId} is projected-only: each run opens on its pinned context, and no text would ever be told; pin there what the fork has found.`,
+      { threadId: target.threadId, continuity: target.thread.continuity },
     );
   }
   const points = mergeBackPoints(

@@ -9,20 +9,20 @@ import { countOrdinals, describeOrdinals, type OrdinalRange } from "../protocol/
 import type { ProviderSelection, ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffKind, StalenessSignal } from "../protocol/transfer.ts";
 import { destinationOf } from "../control/start.ts";
-import { NOTHING_TRIED } from "../control/start-facts.ts";
-import { buildTexts, type Planned, planStart } from "../control/start-run.ts";
+import { type BuiltText, type Planned, planStart } from "../control/start-run.ts";
 import { covered } from "../lineage/coverage.ts";
 import type { HandoffBase, StartBase } from "../lineage/start-plan.ts";
 import { estimateTokens } from "../policy/estimate-tokens.ts";
 import { itemsOf } from "./items.ts";
 import type { ThreadPorts } from "./ports.ts";
+import { toldTexts } from "./told-texts.ts";
 import { type ProviderCoverage, coverageOf } from "./thread-view.ts";
 
 /** A text that a provider would be told. */
 export interface PreviewedText {
   /** The pending transfer that it would resolve; null for a switch that would be made. */
   readonly transferId: TransferId | null;
-  readonly kind: HandoffKind;
+  readonly kind: HandoffKind | "pinned_context";
   readonly runs: readonly OrdinalRange[];
   /** An upper estimate. */
   readonly tokens: number;
@@ -64,66 +64,61 @@ export async function previewStart(
     { provider: selection.provider, model: selection.model ?? adapter.defaultModel },
     capabilities,
   );
-  let memory = NOTHING_TRIED;
-  for (;;) {
-    const found = await ports.look(treeId, (look) => {
+  const { planned, refused, coverage, texts } = await toldTexts(ports.summariser, (memory) =>
+    ports.look(treeId, (look) => {
       const agent = look.agent(threadId) as AgentRecord & { readonly thread: ThreadFacts };
-      const coverage = coverageOf(look.store, agent);
+      const found = { coverage: coverageOf(look.store, agent), planned: null, refused: null };
       try {
         const asked = { ...agent, thread: { ...agent.thread, selection } };
         const run = { ordinal: agent.runs + 1, causes: [] };
-        return { coverage, planned: planStart(look, asked, run, itemsOf(look.store, agent), to, memory) };
+        return { ...found, planned: planStart(look, asked, run, itemsOf(look.store, agent), to, memory) };
       } catch (error) {
-        if (CoppiceError.is(error) && error.family === "rejected") return { coverage, refused: error };
+        if (CoppiceError.is(error) && error.family === "rejected") return { ...found, refused: error };
         throw error;
       }
-    });
-    const { coverage } = found;
-    const shown = { provider: to.provider, model: to.model, coverage };
-    if ("refused" in found && found.refused !== undefined) {
-      const { code, message } = found.refused;
-      return {
-        ...shown,
-        strategy: "unsupported",
-        into: null,
-        why: message,
-        code,
-        staleness: [],
-        knows: [],
-        tells: [],
-      };
-    }
-    const { planned } = found as { planned: Planned };
-    const texts = await buildTexts(ports.summariser, planned, new AbortController().signal);
-    if ("teaches" in texts) {
-      memory = { ...memory, ...texts.teaches };
-      continue;
-    }
-    const { base } = planned.plan;
+    }),
+  );
+  const shown = { provider: to.provider, model: to.model, coverage };
+  if (planned === null) {
+    const { code, message } = refused!;
     return {
       ...shown,
-      ...strategyOf(base),
-      code: null,
-      why: whyOf(planned),
-      staleness: base.kind === "handoff" && base.into === "new" ? base.staleness : [],
-      knows: planned.record === null ? [] : covered(planned.record, planned.facts.handoffs),
-      tells: texts.flatMap(({ transferId, built }) =>
-        built === null
-          ? []
-          : [
-              {
-                transferId,
-                kind: built.about.kind,
-                runs: built.about.coveredRuns,
-                tokens: estimateTokens([{ role: "system", text: built.text }], []),
-                bytes: Buffer.byteLength(built.text),
-                omitted: built.about.payload.omittedItemIds.length,
-                text: built.text,
-              },
-            ],
-      ),
+      strategy: "unsupported",
+      into: null,
+      why: message,
+      code,
+      staleness: [],
+      knows: [],
+      tells: [],
     };
   }
+  const { base } = planned.plan;
+  return {
+    ...shown,
+    ...strategyOf(base),
+    code: null,
+    why: whyOf(planned),
+    staleness: base.kind === "handoff" && base.into === "new" ? base.staleness : [],
+    knows: planned.record === null ? [] : covered(planned.record, planned.facts.handoffs),
+    tells: [...contextTold(planned), ...texts.flatMap(textTold)],
+  };
+}
+
+/** What a thread opens on whose runs are told nothing else (C4.14). */
+function contextTold({ plan: { base }, snapshot }: Planned): readonly PreviewedText[] {
+  if (base.kind !== "projected" || snapshot === null) return [];
+  const about = { transferId: base.transferId, kind: "pinned_context", runs: [], omitted: 0 } as const;
+  return [{ ...about, ...sized(snapshot) }];
+}
+
+function textTold({ transferId, built }: BuiltText): readonly PreviewedText[] {
+  if (built === null) return [];
+  const { kind, coveredRuns: runs, payload } = built.about;
+  return [{ transferId, kind, runs, omitted: payload.omittedItemIds.length, ...sized(built.text) }];
+}
+
+function sized(text: string): Pick<PreviewedText, "text" | "tokens" | "bytes"> {
+  return { tokens: estimateTokens([{ role: "system", text }], []), bytes: Buffer.byteLength(text), text };
 }
 
 function strategyOf(base: StartBase): Pick<StartPreview, "strategy" | "into"> {

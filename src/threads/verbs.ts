@@ -30,6 +30,11 @@ export function threadOf(look: Look, id: string): ThreadAgent {
   );
 }
 
+/** @throws RejectedError `THREAD_ARCHIVED`: but for its title nothing of it is written any more (C1.1). */
+export function requireUnarchived(agent: AgentRecord): void {
+  if (agent.state === "archived") requireOpenThread(agent);
+}
+
 /** @throws RejectedError `THREAD_CLOSED`, `THREAD_ARCHIVED`. */
 export function requireOpenThread(agent: AgentRecord): void {
   if (agent.state === "open") return;

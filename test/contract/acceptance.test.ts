@@ -18,6 +18,7 @@ import {
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { harness, STORES } from "../support/harness.ts";
+import { nextAgent } from "../../src/testing/store-records.ts";
 import { look } from "../support/look.ts";
 
 describe.each(STORES)("acceptance on %s", (store) => {
@@ -319,7 +320,7 @@ describe.each(STORES)("acceptance on %s", (store) => {
     await parent.interrupt();
     await h.store.commit(h.tree.control.tree.lease, (tx) => {
       const record = tx.agent(homeless.threadId)!;
-      tx.putAgent({ ...record, config: { ...record.config, workspace: "/no/such/folder" } });
+      tx.putAgent(nextAgent(record, { config: { ...record.config, workspace: "/no/such/folder" } }));
     });
     await h.crash();
     const again = await h.tree.agent("/root/parent/reader");

@@ -16,6 +16,7 @@ import {
 } from "../../src/providers/scripted/script.ts";
 import { pageFor } from "../../src/threads/thread-page.ts";
 import { harness, type Harness, type HarnessOptions, STORES, type StoreKind } from "../support/harness.ts";
+import { nextAgent } from "../../src/testing/store-records.ts";
 import { Look } from "../support/look.ts";
 
 const ALL = { allow: "all", approval: "none" } as const;
@@ -344,7 +345,7 @@ describe.each(STORES)("reading threads on %s", (store) => {
         { ...said, kind: "user", text: "first words", mailId: null, workId: null },
         { ...said, kind: "assistant", phase: "tools", parts: calls, model: null },
       ]);
-      tx.putAgent({ ...tx.agent(id)!, items: 2 });
+      tx.putAgent(nextAgent(tx.agent(id)!, { items: 2 }));
     });
     await h.store.release(lease, { abandon: true });
     const { thread } = await threads.fork(id, { at: { kind: "message", seq: 2 } });
@@ -382,5 +383,27 @@ describe.each(STORES)("reading threads on %s", (store) => {
       expect(sent).toContain("== Left out ==");
       expect(sent.includes("Read them with `read_thread`")).toBe(points);
     }
+  });
+
+  test("C6.8 XTR-3 what it points at can be read, in a fork of a subagent too", async () => {
+    await using h = await harness({
+      store,
+      runtime: { threadTools: { allow: "read" } },
+      scripts: {
+        "/root": [spawn("kid", "go"), say("spawned"), repeat(say("read"))],
+        "/root/kid": [repeat(say(`word ${"y".repeat(9_000)}`))],
+      },
+    });
+    await h.ask("go");
+    const kid = await h.tree.agent("/root/kid");
+    await h.tree.idle();
+    for (let n = 0; n < 3; n += 1) await (await kid.send(`more ${n}`)).outcome();
+    const policy = { strategy: "replay", replay: { maxSeedChars: 12_000 } } as const;
+    const { thread } = await h.runtime.threads.fork(kid.threadId, { policy });
+    const tree = await h.runtime.openTree({ id: thread.id });
+    await (await tree.root.send("go on")).outcome();
+    const items = await tree.root.transcript();
+    const told = JSON.stringify(items.filter(({ kind }) => kind === "context"));
+    expect(told).toContain("Read them with `read_thread`.");
   });
 });

@@ -195,6 +195,28 @@ describe.each(STORES)("messages between trees on %s", (store) => {
 });
 
 describe.each(STORES)("waiting for threads on %s", (store) => {
+  test("XTR-4 its cursor says how the threads of this wait were seen, and grows with no other", async () => {
+    let ids: readonly string[] = [];
+    const look = (from: number) =>
+      call("wait_threads", (c) => ({
+        thread_ids: ids.slice(from, from + 8),
+        timeout_ms: 0,
+        ...(c.lastToolResult === null ? {} : { cursor: (c.lastToolResult as JsonObject)["cursor"]! }),
+      }));
+    await using t = await two(store, [...[0, 8, 16, 16].map(look), say("done")]);
+    const made = Array.from({ length: 24 }, () => t.h.runtime.threads.create({ provider: "b" }));
+    ids = (await Promise.all(made)).map(({ id }) => id);
+    await t.h.ask("go");
+    const outputs = (await new Look(t.h).outputs("/root", "wait_threads")).map(({ output: one }) => one);
+    for (const [at, { cursor }] of outputs.entries()) {
+      const seen = (cursor as string).split(",").map((mark) => mark.split("=")[0]);
+      expect(seen).toEqual(ids.slice(Math.min(at, 2) * 8, Math.min(at, 2) * 8 + 8));
+    }
+    // What was seen in the wait before is told once.
+    expect(outputs[2]!["threads"]).toMatchObject(Array.from({ length: 8 }, () => ({ changed: true })));
+    expect(outputs[3]!["threads"]).toMatchObject(Array.from({ length: 8 }, () => ({ changed: false })));
+  });
+
   test("XTR-4 ends when a thread has come to rest, tells it once, and consumes no mail", async () => {
     await using t = await two(
       store,

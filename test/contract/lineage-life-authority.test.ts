@@ -52,7 +52,9 @@ describe("authority by the source", () => {
 
 const facts = (tx: Transaction, id: `thread_${string}`, change: Partial<ThreadFacts>): void => {
   const agent = tx.agent(id);
-  tx.putAgent(agent, { thread: { ...agent.thread!, ...change } });
+  // A store takes no other descent for a thread; it does for what is none yet.
+  const bare = tx.putAgent(agent, { thread: null });
+  tx.putAgent(bare, { thread: { ...agent.thread!, ...change } });
 };
 
 type Edit = (h: Harness) => Promise<void>;

@@ -82,6 +82,21 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     expect(told).toContain("A took the fork's own work;");
   });
 
+  test("C7.3 C4.14 into a thread whose runs are told the pinned context alone it is refused", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    const { threads } = h.runtime;
+    const { id } = await threads.create({ continuity: "projected-only", provider: "scripted" });
+    await run(h, "q1;", id);
+    const { thread } = await threads.fork(id);
+    await run(h, "the fork's own work;", thread.id);
+    const before = await threads.get(id);
+    await expect(threads.mergeBack(thread.id)).rejects.toMatchObject({ code: "THREAD_INVARIANT_VIOLATION" });
+    expect(await threads.get(id)).toEqual(before);
+    const { rows } = await threads.transfers(id, { limit: 50 });
+    expect(rows.filter(({ type }) => type === "merge_back")).toEqual([]);
+  });
+
   test("C4.6 C7.3 what it told is part of a delta, and of no text once its run was rolled back", async () => {
     const { h, b } = await open(store);
     await using _ = h;

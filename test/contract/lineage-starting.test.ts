@@ -1,7 +1,8 @@
 /** What is asked of a thread while a run of it has been sent and no provider has accepted it yet (C4.13, C3.11, C7.5). */
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ThreadId } from "../../src/protocol/ids.ts";
-import { hang } from "../../src/providers/scripted/native/faults.ts";
+import { RejectedError } from "../../src/protocol/errors.ts";
+import { hang, refuse } from "../../src/providers/scripted/native/faults.ts";
 import {
   itemFork,
   type ScriptedNativeProvider,
@@ -142,6 +143,54 @@ describe.each(STORES)("a run that is about to begin on %s", (store) => {
     await run(h, id, "two", "b");
     expect(told(b).join()).toContain("the key is");
     expect(told(b).join()).not.toContain(secret);
+  });
+
+  test("C4 C4.14 the preview of a run that is told the pinned context says so, and the run is told just that", async () => {
+    const { h, a } = await pair(store);
+    const { threads } = h.runtime;
+    const { id } = await threads.create({ provider: "a", continuity: "projected-only", title: "T" });
+    await threads.pin(id, "decisions", "tabs, not spaces");
+    await run(h, id, "one");
+    const { strategy, tells } = await threads.preview(id, { provider: "a" });
+    expect(strategy).toBe("projected");
+    expect(tells).toEqual([
+      {
+        transferId: null,
+        kind: "pinned_context",
+        runs: [],
+        omitted: 0,
+        tokens: expect.any(Number) as unknown,
+        bytes: Buffer.byteLength(tells[0]!.text),
+        text: expect.stringContaining("tabs, not spaces") as unknown,
+      },
+    ]);
+    expect(tells[0]!.tokens).toBeGreaterThan(0);
+    await run(h, id, "two");
+    expect(told(a).at(-1)).toContain(tells[0]!.text);
+  });
+
+  test("C1.1 C2.1 of an archived thread nothing but its title is written, by a read neither", async () => {
+    const { h, b } = await pair(store);
+    const { threads } = h.runtime;
+    const { id } = h.tree;
+    await run(h, id, "one");
+    b.fault("startTurn", refuse(new RejectedError("PROVIDER_REFUSED", "no", {})));
+    await run(h, id, "two", "b");
+    const [handoff] = await handoffs(h);
+    expect(handoff).toMatchObject({ status: "ready", deliveredAt: null });
+    const draft = await threads.draft(id);
+    await threads.close(id);
+    const { revision } = await threads.archive(id);
+    const archived = { code: "THREAD_ARCHIVED" };
+    await threads.history(id);
+    await threads.sync(id);
+    await expect(threads.editHandoff(handoff!.id, "mine")).rejects.toMatchObject(archived);
+    await expect(threads.regenerateHandoff(handoff!.id)).rejects.toMatchObject(archived);
+    await expect(threads.discardDraft(id)).rejects.toMatchObject(archived);
+    expect(await threads.draft(id)).toEqual(draft);
+    expect(await handoffs(h)).toEqual([handoff]);
+    expect((await threads.get(id)).revision).toBe(revision);
+    expect((await threads.rename(id, "another")).revision).toBe(revision + 1);
   });
 
   test("C1.14 C3.9 C16 what no type would let through is refused before anything is stored", async () => {

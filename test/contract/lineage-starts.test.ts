@@ -8,7 +8,7 @@ import {
   turnFork,
 } from "../../src/providers/scripted/native/provider.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
-import { gate, repeat, say, spawn, together } from "../../src/providers/scripted/script.ts";
+import { fail, gate, repeat, say, spawn, together } from "../../src/providers/scripted/script.ts";
 import { estimateTokens } from "../../src/policy/estimate-tokens.ts";
 import { RejectedError } from "../../src/protocol/errors.ts";
 import type { ProviderSelection } from "../../src/protocol/thread.ts";
@@ -183,6 +183,23 @@ describe.each(STORES)("a start on %s", (store) => {
     const { tells } = await h.runtime.threads.preview(h.tree.id, { ...on("b"), cleanContext: true });
     expect(tells.map(({ runs }) => runs)).toEqual([[[1, 1]]]);
     expect(tells[0]!.text).not.toContain("what kid has found");
+  });
+});
+
+describe.each(STORES)("a handoff on %s", (store) => {
+  test("C3.11 C10 that is full because its delta had no room is written anew", async () => {
+    const b = scripted({ "/root": [repeat(say("w".repeat(40_000)))] });
+    const root = [say("one"), repeat(fail({ code: "PROVIDER_REFUSED", accepted: false }))];
+    const h = await opened({ store, scripts: { "/root": root }, others: { b } });
+    await h.ask("one");
+    await send(h, h.tree.id, `two ${"w".repeat(40_000)}`, "b");
+    await send(h, h.tree.id, "three", "scripted");
+    const handoffs = async () => (await h.runtime.threads.handoffs(h.tree.id, { limit: 10 })).rows;
+    const ready = (await handoffs()).at(-1)!;
+    expect(ready).toMatchObject({ kind: "portable_context", status: "ready", deliveredAt: null });
+    const anew = await h.runtime.threads.regenerateHandoff(ready.id);
+    expect(anew).toMatchObject({ kind: ready.kind, coveredRuns: ready.coveredRuns });
+    expect(await handoffs()).toMatchObject([{}, { status: "superseded" }, { id: anew.id }]);
   });
 });
 

@@ -339,6 +339,20 @@ describe.each(STORES)("worktrees on %s", processes, (store) => {
     expect(r.git("for-each-ref", "refs/coppice")).toBe("");
   });
 
+  test("SPN-7 stays while an open thread works in a folder of it", async () => {
+    const r = repository();
+    r.commit({ "sub/b.txt": "b\n" });
+    await using h = await open(r, { "*": [repeat(say("ok"))] });
+    const { agent, work } = await h.tree.root.spawn("child", "go", { isolation: "worktree" });
+    await work.outcome();
+    const { workspace } = (await agent.record()).config;
+    await h.runtime.threads.create({ workspace: join(workspace!, "sub") });
+    await agent.close();
+    const [ended] = await told(h, "worktree.ended");
+    expect(ended!.data).toEqual({ path: workspace, status: "kept", reason: "a thread works in it" });
+    expect(existsSync(join(workspace!, "sub"))).toBe(true);
+  });
+
   test("SPN-2 is refused before anything is made, and says what to do", async () => {
     const home = join(temporaryFolder(), "trees");
     const plain = { folder: temporaryFolder() };

@@ -20,7 +20,14 @@ import {
   sampleThreadFacts,
   sampleTransfer,
 } from "../../src/testing/store-records-threads.ts";
-import { sampleAgent, sampleId, sampleRun, sampleTree, sampleWork } from "../../src/testing/store-records.ts";
+import {
+  nextAgent,
+  sampleAgent,
+  sampleId,
+  sampleRun,
+  sampleTree,
+  sampleWork,
+} from "../../src/testing/store-records.ts";
 import { makeFolder, openRaw } from "../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
@@ -190,7 +197,7 @@ describe("a file of version 1", () => {
     const store = await open(oldFile());
     const lease = await claimTree(store, tree, 1);
     await store.commit(lease, (tx) => {
-      tx.putAgent({ ...root, state: "archived", thread: sampleThreadFacts(tree) });
+      tx.putAgent(nextAgent(root, { state: "archived", thread: sampleThreadFacts(tree) }));
       tx.putRun({ ...runs[0]!, status: "completed" });
       tx.putRun(sampleRun(tree, worker, 3, { ordinal: 3 }));
       tx.putSnapshot(sampleSnapshot(tree, 1));

@@ -28,7 +28,7 @@ export function previewLines(terminal: Terminal, preview: StartPreview): string[
       wrapped(
         terminal,
         "is told",
-        `${runsNamed(runs)}, as ${kind.replaceAll("_", " ")}: ${counted(tokens, "token")} at most (${figure(bytes)} bytes)` +
+        `${kind === "pinned_context" ? "the pinned context" : `${runsNamed(runs)}, as ${kind.replaceAll("_", " ")}`}: ${counted(tokens, "token")} at most (${figure(bytes)} bytes)` +
           (omitted === 0 ? ", nothing left out" : `, ${counted(omitted, "item")} left out for want of room`),
       ),
     ),

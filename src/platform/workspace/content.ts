@@ -2,9 +2,11 @@
  * The content of a folder as a tree of git, and how two of them differ. Trees are of the folder alone, so that a checkpoint
  * of a sub-folder knows nothing of the rest.
  */
-import { lstat } from "node:fs/promises";
-import { bytesOf, GitFailure, names, textOf } from "./git-process.ts";
-import type { Repository, Scratch } from "./repository.ts";
+import type { Stats } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { bytesOf, GitFailure, type GitRunner, names, textOf } from "./git-process.ts";
+import { findRepository, type Repository, Scratch } from "./repository.ts";
 
 /** What one checkpoint may take in beyond what is committed. */
 export interface CaptureBounds {
@@ -23,25 +25,76 @@ export interface Content {
 }
 
 const LOOKS_AT_ONCE = 64;
+const MODULE = "160000";
 const FILES_LISTED = 200;
 
 /** Takes in the folder as it is; the scratch's index holds it then. @throws GitFailure beyond the bounds. */
 export async function contentOf(scratch: Scratch, bounds: CaptureBounds): Promise<Content> {
-  const { prefix, toplevel } = scratch.repository;
+  const { prefix } = scratch.repository;
   if (prefix !== "" && (await scratch.run(["check-ignore", "--quiet", "--", "."])).code === 0)
     throw new GitFailure("the folder is ignored by its repository", true);
   await scratch.copyIndex();
-  // Exit code 1 says that files have changed. Marks that hide changes are taken off on the way.
-  await scratch.run(["update-index", "-q", "--really-refresh", "--unmerged"], { cwd: toplevel });
-  const changed = new Set(
-    names(await scratch.need(["ls-files", "-z", "--others", "--modified", "--exclude-standard"])),
-  );
+  await takeOffMarks(scratch);
+  const changed = new Set(await changedFiles(scratch));
   const omitted = await beyondBounds(scratch.repository.folder, [...changed], bounds);
   const unread = changed.size > omitted.length ? await add(scratch, omitted) : false;
   await dropUnmerged(scratch);
   const whole = (await scratch.need(["write-tree", "--missing-ok"])).trim();
   const tree = prefix === "" ? whole : await subTree(scratch, whole);
+  omitted.push(...(await modulesAtWork(scratch)));
   return { tree, whole, omitted: unread ? [...omitted, "(files that cannot be read)"] : omitted };
+}
+
+/**
+ * Marks that hide changes from git. "assume-unchanged" goes with the refresh; "skip-worktree" goes for what is there: a
+ * file that a sparse checkout leaves out has not been removed.
+ */
+async function takeOffMarks(scratch: Scratch): Promise<void> {
+  const { toplevel } = scratch.repository;
+  const listed = names(await scratch.need(["ls-files", "-z", "-t"], { cwd: toplevel }));
+  const hidden = listed.filter((row) => row.startsWith("S ")).map((row) => row.slice(2));
+  const there: string[] = [];
+  for (const name of hidden) if (await lookAt(toplevel, name)) there.push(name);
+  if (there.length > 0) {
+    await scratch.need(["update-index", "--no-skip-worktree", "-z", "--stdin"], {
+      cwd: toplevel,
+      input: there.join("\0"),
+    });
+  }
+  // Exit code 1 says that files have changed.
+  await scratch.run(["update-index", "-q", "--really-refresh", "--unmerged"], { cwd: toplevel });
+}
+
+async function changedFiles(scratch: Scratch): Promise<string[]> {
+  return names(await scratch.need(["ls-files", "-z", "--others", "--modified", "--exclude-standard"]));
+}
+
+/** Submodules with files that are not committed in them. A checkpoint holds of one only which commit it stands at. */
+async function modulesAtWork(scratch: Scratch): Promise<string[]> {
+  const { folder } = scratch.repository;
+  const found: string[] = [];
+  for (const name of await submodules(scratch)) {
+    if (await isAtWork(scratch.git, join(folder, textOf(name)))) found.push(`${name}/`);
+  }
+  return found;
+}
+
+/** Names of the submodules that the scratch's index knows, within the folder. */
+export async function submodules(scratch: Scratch): Promise<string[]> {
+  const rows = names(await scratch.need(["ls-files", "-z", "--stage"]));
+  return rows.filter((row) => row.startsWith(MODULE)).map((row) => row.slice(row.indexOf("\t") + 1));
+}
+
+async function isAtWork(git: GitRunner, folder: string): Promise<boolean> {
+  const inside: readonly string[] = await readdir(folder).catch(() => []);
+  if (inside.length === 0) return false;
+  if (!inside.includes(".git")) return true;
+  await using scratch = await Scratch.open(git, await findRepository(git, folder));
+  await scratch.copyIndex();
+  await takeOffMarks(scratch);
+  if ((await changedFiles(scratch)).length > 0) return true;
+  const staged = ["diff-index", "--cached", "--quiet", scratch.repository.head];
+  return (await scratch.run(staged)).code !== 0 || (await modulesAtWork(scratch)).length > 0;
 }
 
 /** Files too large, and repositories inside of the folder, which git lists as folders. */
@@ -71,14 +124,15 @@ async function beyondBounds(
 }
 
 async function sizeOf(folder: string, name: string): Promise<number> {
-  try {
-    const path = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name, "latin1")]);
-    const found = await lstat(path);
-    return found.isFile() ? found.size : 0;
-  } catch {
-    // It was removed: that is the change.
-    return 0;
-  }
+  const found = await lookAt(folder, name);
+  // It was removed: that is the change.
+  return found?.isFile() === true ? found.size : 0;
+}
+
+/** What stands at a name, byte by byte; null for nothing. */
+async function lookAt(folder: string, name: string): Promise<Stats | null> {
+  const path = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name, "latin1")]);
+  return lstat(path).catch(() => null);
 }
 
 /** Answers whether some files could not be read. */
@@ -171,8 +225,6 @@ export async function changes(
   }
   return found;
 }
-
-const MODULE = "160000";
 
 /** A commit of a tree on the last one, under nobody's name but ours. */
 export async function commitTree(

@@ -1,7 +1,8 @@
 /**
  * Checkpoints by the system's git: a commit of the folder's content under `refs/coppice/checkpoints/`, made beside the
  * user's index, branch, stash and configuration (`repository.ts`). Untracked files are in it, ignored ones are not; of a
- * submodule only which commit it stands at; a symbolic link as a link. What is too large is left out and named.
+ * submodule only which commit it stands at; a symbolic link as a link. What is too large is left out and named, in the
+ * checkpoint too: its restore leaves that as it is.
  */
 import { RejectedError } from "../../protocol/errors.ts";
 import { type CaptureBounds, commitTree, type Content, contentOf, subTree, summarise } from "./content.ts";
@@ -55,7 +56,8 @@ export function gitCapture(bounds: Partial<CaptureBounds> = {}): WorkspaceCaptur
         const { name } = partsOf(ref);
         const kept = refNamed(BEFORE, name);
         await record(scratch, content, kept, { name, message: `before ${ref} was restored` }, within);
-        return restoreContent(scratch, content, wanted, request, kept);
+        const unknown = await omittedOf(scratch, ref);
+        return restoreContent(scratch, content, { tree: wanted, omitted: unknown }, request, kept);
       }),
     remove: (folder, ref, within) =>
       attempt(within, async (git) => {
@@ -100,7 +102,8 @@ async function record(
   const since = request.since === undefined ? null : await treeOf(scratch, request.since).catch(() => null);
   const told = await summarise(scratch, since ?? (await subTree(scratch, repository.head)), tree, omitted);
   const seconds = Math.floor(clock.now() / 1000);
-  const commit = await commitTree(scratch, repository, tree, request.message, seconds);
+  const left = omitted.length === 0 ? "" : `\n\n${OMITTED}${JSON.stringify(omitted)}`;
+  const commit = await commitTree(scratch, repository, tree, `${request.message}${left}`, seconds);
   await updateRef(git, repository, [ref, commit]);
   return { status: "ready", ref, tree, ...told, omitted: omitted.map(textOf) };
 }
@@ -125,6 +128,19 @@ export async function treeOf({ git, repository }: Scratch, ref: string): Promise
   );
   if (found.code !== 0) throw new GitFailure(`there is no checkpoint ${ref} in the repository`);
   return found.out.trim();
+}
+
+/** Begins the last line of a checkpoint's message, which names what is not in it. */
+const OMITTED = "Not captured: ";
+
+/** What a checkpoint of ours has left out, byte by byte. */
+async function omittedOf({ git, repository }: Scratch, ref: string): Promise<readonly string[]> {
+  const args = [`--git-dir=${repository.gitDir}`, "log", "-1", "--format=%B", ref];
+  const lines = textOf(await git.need(args, { cwd: repository.folder }))
+    .trimEnd()
+    .split("\n");
+  const last = lines.at(-1)!;
+  return last.startsWith(OMITTED) ? (JSON.parse(last.slice(OMITTED.length)) as string[]) : [];
 }
 
 const PART = /^[A-Za-z0-9][A-Za-z0-9_-]*(?:\/[A-Za-z0-9][A-Za-z0-9_-]*)*$/;

@@ -3,15 +3,23 @@
  * content it began with.
  *
  * - W1 It is removed by rule only when it holds nothing that it did not begin with: the same files (ignored ones do not
- *   count) and no commit of its own. Else it is kept.
+ *   count, those of its submodules do) and no commit of its own, under HEAD or left behind. Else it is kept.
  * - W2 While it is being made a marker stands beside it; one that has the marker was never handed to anybody.
  */
 import { copyFile, lstat, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { RejectedError } from "../../protocol/errors.ts";
-import { type CaptureBounds, changes, commitTree, type Content, contentOf, subTree } from "./content.ts";
+import {
+  type CaptureBounds,
+  changes,
+  commitTree,
+  type Content,
+  contentOf,
+  submodules,
+  subTree,
+} from "./content.ts";
 import { attempt, inScratch, refNamed, treeOf, updateRef } from "./git-capture.ts";
-import { GitFailure, type GitRunner } from "./git-process.ts";
+import { GitFailure, type GitRunner, textOf } from "./git-process.ts";
 import type { Missing, Within, Worktrees, Worktree, WorktreeRequest } from "./port.ts";
 import { findRepository, type Repository, Scratch } from "./repository.ts";
 import { restoreContent } from "./restore.ts";
@@ -109,7 +117,7 @@ async function make(
 async function begin(git: GitRunner, folder: string, wanted: string, { clock }: Within): Promise<string> {
   await using scratch = await Scratch.open(git, await findRepository(git, folder));
   const before = await contentOf(scratch, UNBOUNDED);
-  await restoreContent(scratch, before, wanted, { overwrite: true }, "");
+  await restoreContent(scratch, before, { tree: wanted, omitted: [] }, { overwrite: true }, "");
   const { whole } = await contentOf(scratch, UNBOUNDED);
   const message = "what a worktree began with";
   return await commitTree(scratch, scratch.repository, whole, message, Math.floor(clock.now() / 1000));
@@ -124,9 +132,28 @@ async function holds(git: GitRunner, path: string): Promise<string | null> {
   if (repository.head !== base && repository.head !== parent.out.trim()) return "it has commits of its own";
   await using scratch = await Scratch.open(git, repository);
   const content: Content = await contentOf(scratch, UNBOUNDED);
+  if (await hasLooseCommits(git, path, base)) return "it has commits that nothing refers to";
+  for (const name of await submodules(scratch)) {
+    if (await hasOwnCommits(git, join(path, textOf(name)))) return `${textOf(name)} has commits of its own`;
+  }
   if (content.omitted.length > 0) return `it holds ${content.omitted.length} that git cannot compare`;
   const differing = await changes(scratch, await subTree(scratch, base), content.tree, []);
   return differing.length === 0 ? null : `${differing.length} files differ from what it began with`;
+}
+
+/** Commits that HEAD has stood at and that no reference reaches which stays when the worktree goes. */
+async function hasLooseCommits(git: GitRunner, path: string, base: string): Promise<boolean> {
+  const stood = await git.need(["log", "--walk-reflogs", "--format=%H", "HEAD"], { cwd: path });
+  const going = ["refs/coppice/*", "refs/worktree/*"].map((refs) => `--exclude=${refs}`);
+  const left = ["rev-list", "--max-count=1", "--stdin", "--not", base, ...going, "--all"];
+  return stood !== "" && (await git.need(left, { cwd: path, input: stood })) !== "";
+}
+
+/** Commits of a submodule that no remote has: it keeps its history within the worktree. */
+async function hasOwnCommits(git: GitRunner, module: string): Promise<boolean> {
+  if (!(await exists(join(module, ".git")))) return false;
+  const left = ["rev-list", "--max-count=1", "--all", "--reflog", "--not", "HEAD", "--remotes", "--tags"];
+  return (await git.need(left, { cwd: module })) !== "";
 }
 
 async function baseOf(git: GitRunner, repository: Repository, path: string): Promise<string> {

@@ -16,13 +16,13 @@ import type { Scratch } from "./repository.ts";
 export async function restoreContent(
   scratch: Scratch,
   now: Content,
-  wanted: string,
+  wanted: Pick<Content, "tree" | "omitted">,
   { paths = [], overwrite = false }: RestoreRequest,
   before: string,
 ): Promise<Restored | Refused> {
-  const differing = await changes(scratch, now.tree, wanted, paths.map(cleanPath));
-  // Which commit a submodule stands at is its own to say.
-  const wholly = differing.filter(({ module }) => !module);
+  const differing = await changes(scratch, now.tree, wanted.tree, paths.map(cleanPath));
+  // Which commit a submodule stands at is its own to say, and of what a checkpoint has left out it knows nothing.
+  const wholly = differing.filter(({ name, module }) => !module && !isLeftOut(name, wanted));
   if (!overwrite) {
     const inTheWay = await uncaptured(scratch, now, wholly);
     if (inTheWay.length > 0) {
@@ -41,6 +41,10 @@ export async function restoreContent(
     written: wholly.filter(({ to }) => to !== null).map(({ name }) => textOf(name)),
     removed: wholly.filter(({ to }) => to === null).map(({ name }) => textOf(name)),
   };
+}
+
+function isLeftOut(name: string, { omitted }: Pick<Content, "omitted">): boolean {
+  return omitted.some((left) => left === name || (left.endsWith("/") && name.startsWith(left)));
 }
 
 function cleanPath(path: string): string {

@@ -3,6 +3,7 @@ import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, ThreadState, TreeRecord } from "../../protocol/agent.ts";
 import { InvariantError } from "../../protocol/errors.ts";
 import type { TreeId } from "../../protocol/ids.ts";
+import { requireAgent } from "../agent-rules.ts";
 import type { AgentRows } from "../backend.ts";
 import { unknownCursor } from "../cursor.ts";
 import { totalsOf, UsageCache } from "../usage-cache.ts";
@@ -103,6 +104,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
           path: record.path,
         });
       }
+      requireAgent(agents.get(record.threadId), record);
       const before = agents.put(record);
       if (before === undefined) {
         const added = fresh.get(record.treeId);

@@ -4,6 +4,7 @@
 import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
 import type { ThreadId, TreeId } from "../../protocol/ids.ts";
+import { requireAgent } from "../agent-rules.ts";
 import type { AgentRows } from "../backend.ts";
 import { unknownCursor } from "../cursor.ts";
 import type { Page } from "../port.ts";
@@ -115,6 +116,7 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
     putTree: (record) => trees.put(record),
     putAgent(record) {
       const before = agents.get(record.threadId);
+      requireAgent(before, record);
       agents.put(record);
       if (before !== undefined && !isListedAlike(before, record)) {
         relist.run(record.state, record.config.workspace, lineageOf(record), threads.number(record.threadId));

@@ -5,6 +5,7 @@ import { forkTitle } from "../../../src/lineage/fork-title.ts";
 import { TITLE_CHARACTERS } from "../../../src/protocol/lineage-limits.ts";
 
 const long = "x".repeat(200);
+const nines = "9".repeat(120);
 const smile = "\u{1F600}";
 
 test.for<[string, string | null, readonly (string | null)[], string | null]>([
@@ -19,7 +20,9 @@ test.for<[string, string | null, readonly (string | null)[], string | null]>([
   ["C16.5 so is a number with a nought before it", "T (fork 01)", [], "T (fork 01) (fork 1)"],
   ["C16.5 so is fork 0", "T (fork 0)", [], "T (fork 0) (fork 1)"],
   ["C16.5 so is a number without a title", " (fork 1)", [], " (fork 1) (fork 1)"],
-  ["C16.5 so is a number beyond counting", "T (fork 9999999999)", [], "T (fork 9999999999) (fork 1)"],
+  ["C16.3 a great number is counted on", "T (fork 999999999)", [], "T (fork 1000000000)"],
+  ["C16.3 and so is the next", "T (fork 9007199254740993)", [], "T (fork 9007199254740994)"],
+  ["C16.5 so is a number as long as a title", `T (fork ${nines})`, [], `T (fork ${nines}) (fork 1)`],
   ["C16.5 lines stay lines", "a\nb (fork 1)", [], "a\nb (fork 2)"],
   ["C16.5 a long base is shortened", long, [], `${"x".repeat(191)} (fork 1)`],
   [

@@ -37,6 +37,7 @@ function project(
     revision: (base?.revision ?? 0) + 1,
     title: null,
     run: { id: `run_${ordinal}`, ordinal },
+    previous: ordinal === 1 ? null : `run_${ordinal - 1}`,
     checkpoint: makeCheckpoint(`run_${ordinal}`, pins),
     outcome: "completed",
     reason: null,
@@ -74,6 +75,30 @@ describe("the projection of a run", () => {
       outcomes: [{ text: "Runs 1 to 2: completed", sourceExecutionId: "run_2" }],
       degraded: false,
     });
+  });
+
+  test("C12.2 C5.5 a fork's outcomes stand beside those that it inherits, however alike they read", () => {
+    const inherited = project(project(null, 1, []).snapshot, 2, []).snapshot;
+    let own = inherited;
+    for (const ordinal of [1, 2, 3]) {
+      const run = { id: `run_fork${ordinal}`, ordinal } as const;
+      const previous = ordinal === 1 ? null : (`run_fork${ordinal - 1}` as const);
+      own = project(own, ordinal, [], { threadId: "thread_fork", run, previous }).snapshot;
+      expect(own.outcomes).toEqual([
+        ...inherited.outcomes,
+        {
+          text: ordinal === 1 ? "Run 1: completed" : `Runs 1 to ${ordinal}: completed`,
+          sourceExecutionId: run.id,
+        },
+      ]);
+    }
+    // With all of its own taken back, its next one is not the successor of an inherited one.
+    const later = project(inherited, 3, [], {
+      threadId: "thread_fork",
+      run: { id: "run_fork3", ordinal: 3 },
+      previous: "run_fork2",
+    }).snapshot;
+    expect(later.outcomes.map(({ text }) => text)).toEqual(["Runs 1 to 2: completed", "Run 3: completed"]);
   });
 
   test("S1-35 C12.2 of a run without pins knows its outcome and nothing else", () => {

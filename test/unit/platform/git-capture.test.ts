@@ -90,6 +90,30 @@ describe("a checkpoint by git", processes, () => {
     expect(r.seen()).toEqual(before);
   });
 
+  test("C1.18 its restore leaves alone what it has left out as too large", async () => {
+    const r = new TestRepository();
+    r.commit({ "data.bin": "committed long ago", "a.txt": "a" });
+    r.write("data.bin", "D".repeat(200));
+    r.write("größe\n.bin", "N".repeat(200));
+    const small = gitCapture({ fileBytes: 100 });
+    const state = await small.capture(r.folder, { name: "t/r", message: "" }, within);
+    if (state.status !== "ready") throw new Error(state.reason);
+    expect(state.omitted.toSorted()).toEqual(["data.bin", "größe\n.bin"]);
+    r.write("data.bin", "small now");
+    r.write("größe\n.bin", "small too");
+    r.write("a.txt", "changed");
+    expect(await small.restore(r.folder, state.ref, {}, within)).toMatchObject({
+      status: "ready",
+      written: ["a.txt"],
+      removed: [],
+    });
+    expect([r.read("data.bin"), r.read("größe\n.bin"), r.read("a.txt")]).toEqual([
+      "small now",
+      "small too",
+      "a",
+    ]);
+  });
+
   test("runs nothing that a configuration of the repository names, and asks no environment", async () => {
     const r = new TestRepository();
     const trace = join(r.folder, ".git", "ran");

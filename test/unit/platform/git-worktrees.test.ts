@@ -14,6 +14,8 @@ const processes = { timeout: 120_000 };
 const within: Within = { clock: systemClock, limitMs: 60_000 };
 const gone = { status: "removed" };
 
+type Change = readonly [string, (module: string, git: (...args: string[]) => string) => unknown];
+
 function given() {
   const r = new TestRepository();
   r.commit({ "a.txt": "a\n", "sub/b.txt": "b\n", ".gitignore": "*.log\n" });
@@ -25,6 +27,17 @@ function given() {
     return made;
   };
   return { r, home, trees, add };
+}
+
+/** A repository with the submodule `mod`; `files` begins a command about it. */
+function withModule() {
+  const all = given();
+  const library = new TestRepository();
+  library.commit({ "s.txt": "s\n" });
+  const files = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
+  all.r.git(...files, "add", library.folder, "mod");
+  all.r.git("commit", "--quiet", "-m", "mod");
+  return { ...all, files };
 }
 
 describe("a worktree by git", processes, () => {
@@ -79,6 +92,74 @@ describe("a worktree by git", processes, () => {
     expect(existsSync(path)).toBe(true);
     expect(await trees.remove(path, within)).toEqual({ status: "ready" });
     expect(existsSync(path)).toBe(false);
+  });
+
+  test.for(["--skip-worktree", "--assume-unchanged"])(
+    "SPN-7 with a changed file that git is told to look away from (%s) is kept",
+    async (mark) => {
+      const { r, trees, add } = given();
+      const { path } = await add();
+      r.git("-C", path, "update-index", mark, "a.txt");
+      writeFileSync(join(path, "a.txt"), "work\n");
+      expect(await trees.end(path, within)).toMatchObject({ status: "kept" });
+      expect(readFileSync(join(path, "a.txt"), "utf8")).toBe("work\n");
+    },
+  );
+
+  test("SPN-7 with a file outside of what a sparse checkout has is kept, with none it goes", async () => {
+    const { r, trees, add } = given();
+    const { path } = await add();
+    r.git("-C", path, "sparse-checkout", "set", "--no-cone", "/a.txt");
+    const other = await add(r.folder, { name: "two" });
+    r.git("-C", other.path, "sparse-checkout", "set", "--no-cone", "/a.txt");
+    mkdirSync(join(path, "sub"), { recursive: true });
+    writeFileSync(join(path, "sub/b.txt"), "work\n");
+    const state = await gitCapture().capture(path, { name: "t/r", message: "" }, within);
+    expect(state).toMatchObject({ status: "ready", files: ["sub/b.txt"], omitted: [] });
+    expect(await trees.end(path, within)).toMatchObject({ status: "kept" });
+    expect(await trees.end(other.path, within)).toEqual(gone);
+  });
+
+  test("SPN-7 with a commit left behind is kept, with one that a branch has it goes", async () => {
+    const { r, trees, add } = given();
+    const left = await add();
+    r.git("-C", left.path, "commit", "--quiet", "--allow-empty", "-m", "its own");
+    r.git("-C", left.path, "checkout", "--quiet", "--detach", "main");
+    expect(await trees.end(left.path, within)).toEqual({
+      status: "kept",
+      reason: "it has commits that nothing refers to",
+    });
+    const { path } = await add(r.folder, { name: "two" });
+    r.git("-C", path, "checkout", "--quiet", "-b", "agent");
+    r.git("-C", path, "commit", "--quiet", "--allow-empty", "-m", "its own");
+    r.git("-C", path, "checkout", "--quiet", "--detach", "main");
+    expect(await trees.end(path, within)).toEqual(gone);
+    expect(r.git("log", "-1", "--format=%s", "agent")).toBe("its own\n");
+  });
+
+  test.for([
+    ["a changed file", (at: string) => writeFileSync(join(at, "s.txt"), "work\n")],
+    ["a new file", (at: string) => writeFileSync(join(at, "new.txt"), "work\n")],
+    ["a staged file", (at: string, git) => (writeFileSync(join(at, "s.txt"), "w\n"), git("add", "s.txt"))],
+    ["a commit", (_, git) => git("commit", "--quiet", "--allow-empty", "-m", "own")],
+    [
+      "a commit left behind",
+      (_, git) => (git("commit", "--quiet", "--allow-empty", "-m", "own"), git("reset", "--quiet", "HEAD^")),
+    ],
+  ] as const satisfies readonly Change[])("SPN-7 with %s in a submodule is kept", async ([, change]) => {
+    const { r, trees, add, files } = withModule();
+    const { path } = await add();
+    r.git("-C", path, ...files, "update", "--init");
+    change(join(path, "mod"), (...args) => r.git("-C", join(path, "mod"), ...args));
+    expect(await trees.end(path, within)).toMatchObject({ status: "kept" });
+    expect(existsSync(join(path, "mod/s.txt"))).toBe(true);
+  });
+
+  test("SPN-7 with a submodule that was only fetched goes", async () => {
+    const { r, trees, add, files } = withModule();
+    const { path } = await add();
+    r.git("-C", path, ...files, "update", "--init");
+    expect(await trees.end(path, within)).toEqual(gone);
   });
 
   test("with commits of its own is kept, with ignored files alone it goes", async () => {

@@ -4,6 +4,7 @@ import type { StoreTx } from "../../../src/store/port.ts";
 import { invariants } from "../../../src/testing/invariants.ts";
 import { repeat, say } from "../../../src/providers/scripted/script.ts";
 import { scripted } from "../../../src/providers/scripted/provider.ts";
+import { nextAgent } from "../../../src/testing/store-records.ts";
 import { harness, type Harness } from "../../support/harness.ts";
 
 const SCRIPT = { "/root": [repeat(say("answer"))] };
@@ -39,22 +40,11 @@ const DAMAGES: readonly Damage[] = [
     by: (tx, h) => tx.putRun({ ...runAt(tx, h, 2), status: "running" }),
   },
   {
-    id: "C1.1",
-    says: "lineage or origin",
-    by: (tx, h) =>
-      tx.putAgent({ ...agentOf(tx, h), thread: { ...factsOf(tx, h), agentId: "/root/another" } }),
-  },
-  {
-    id: "C1.1",
-    says: "from revision 6 to 0",
-    by: (tx, h) => tx.putAgent({ ...agentOf(tx, h), thread: { ...factsOf(tx, h), currentContext: null } }),
-  },
-  {
     id: "C2.11",
     says: "revision 7",
     by(tx, h) {
       const currentContext = { revision: 7, digest: "of nothing" };
-      tx.putAgent({ ...agentOf(tx, h), thread: { ...factsOf(tx, h), currentContext } });
+      tx.putAgent(nextAgent(agentOf(tx, h), { thread: { ...factsOf(tx, h), currentContext } }));
     },
   },
   {
@@ -78,12 +68,13 @@ const DAMAGES: readonly Damage[] = [
   {
     id: "C9.3",
     says: "run 4",
-    by: (tx, h) => tx.putAgent({ ...agentOf(tx, h), thread: { ...factsOf(tx, h), rolledBack: [] } }),
+    by: (tx, h) => tx.putAgent(nextAgent(agentOf(tx, h), { thread: { ...factsOf(tx, h), rolledBack: [] } })),
   },
   {
     id: "C4.5",
     says: "run 1",
-    by: (tx, h) => tx.putAgent({ ...agentOf(tx, h), thread: { ...factsOf(tx, h), voided: [[1, 1]] } }),
+    by: (tx, h) =>
+      tx.putAgent(nextAgent(agentOf(tx, h), { thread: { ...factsOf(tx, h), voided: [[1, 1]] } })),
   },
   {
     id: "C2.9",
