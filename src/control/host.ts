@@ -16,6 +16,7 @@ import { figures } from "./figures.ts";
 import { acknowledgeMail } from "./take-mail.ts";
 import type { Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
+import { wrongCursor } from "./waits.ts";
 
 /** Bounds of one answer. */
 const MESSAGES = 32;
@@ -28,10 +29,14 @@ export interface HostMail {
   readonly more: boolean;
 }
 
-/** Marks everything up to a cursor as delivered. Unknown or old cursors change nothing. */
+/**
+ * Marks everything up to a cursor as delivered. Old cursors change nothing.
+ * @throws RejectedError `INVALID_ARGUMENT` for text that is no cursor.
+ */
 export function acknowledge(tx: Transaction, agent: AgentRecord, cursor: string | null | undefined): void {
-  const upTo = Number(/^seq:(\d+)$/.exec(cursor ?? "")?.[1] ?? 0);
-  if (upTo === 0) return;
+  if (cursor === null || cursor === undefined || cursor === "") return;
+  const upTo = Number(/^seq:(\d+)$/.exec(cursor)?.[1] ?? Number.NaN);
+  if (Number.isNaN(upTo)) throw wrongCursor();
   for (const mail of unreadOf(tx.store, agent.threadId)) {
     if (mail.seq <= upTo && mail.handedOut > 0) acknowledgeMail(tx, mail);
   }

@@ -140,6 +140,15 @@ describe.each(STORES)("a host-driven root on %s", (store) => {
     }
   });
 
+  test("HDR-3 what is no cursor is refused and acknowledges nothing", async () => {
+    await using one = await host(store, {});
+    await one.h.tree.root.tell("m");
+    await one.call("wait_agent");
+    for (const cursor of ["zzz", "seq:", "seq:1x", "wrk_0123456789abcdefghijk"])
+      expect(await one.call("wait_agent", { cursor })).toMatchObject({ code: "INVALID_ARGUMENT" });
+    expect(await unread(one.h)).toBe(1);
+  });
+
   test("HDR-3 a crash between two calls loses nothing", async () => {
     await using one = await host(store, { "/root/worker": [say("seven")] });
     await one.call("spawn_agent", worker);
