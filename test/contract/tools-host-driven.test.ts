@@ -130,12 +130,12 @@ describe.each(STORES)("a host-driven root on %s", (store) => {
     let { cursor } = second;
     // What is too long for a message by itself comes as its head, and takes no more than that.
     for (const [texts, more] of [
-      ["a", true],
-      ["b", true],
-      ["cd", false],
+      [["a"], true],
+      [["b"], true],
+      [["c", "d"], false],
     ] as const) {
       const next = await taken(cursor);
-      expect(next).toMatchObject({ texts: [...texts], more });
+      expect(next).toMatchObject({ texts, more });
       ({ cursor } = next);
     }
   });
