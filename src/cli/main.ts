@@ -42,6 +42,10 @@ export async function main(args: readonly string[]): Promise<void> {
   addDoctor(program, terminal, version());
   inherit(program);
   try {
+    // Node has put it where an argument's bytes were not UTF-8: what was meant is lost.
+    if (args.some((arg) => arg.includes("\uFFFD"))) {
+      throw badUse("an argument is not UTF-8, or holds the character U+FFFD; give text in UTF-8.");
+    }
     await program.parseAsync([...args], { from: "user" });
   } catch (error) {
     process.exitCode = end(terminal, error, faults, json, meant(program, args));

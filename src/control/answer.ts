@@ -8,7 +8,6 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { WorkRecord } from "../protocol/work.ts";
-import { FIRST_PHASE, nextPhase, takesMail } from "../mailbox/delivery-phase.ts";
 import { joining } from "../mailbox/drain.ts";
 import type { AssistantBody } from "../session/ports.ts";
 import { type Accepted, appendItems, currentRun } from "./runs.ts";
@@ -61,12 +60,14 @@ function outcomeOf(
   return { status: "completed", reason: about.text.trim() === "" ? "empty_result" : "completed", perWork };
 }
 
-/** Input that reopens the run: a steer, or trigger-turn mail that it was reserved for and has not taken. */
+/**
+ * Input that reopens the run after its answer (MBX-5; agents.md 47, 48): a steer, or trigger-turn mail that it was reserved
+ * for and has not taken. With it the next request takes all that is there; other mail waits for the next run.
+ */
 function moreIsDue(tx: Transaction, run: RunRecord): boolean {
-  const due = joining(unreadOf(tx.store, run.threadId), run);
-  let phase = nextPhase(FIRST_PHASE, "answered");
-  if (due.some((mail) => mail.steer)) phase = nextPhase(phase, "steered");
-  return takesMail(phase) || due.some((mail) => mail.trigger && mail.seq <= run.reservedSeq);
+  return joining(unreadOf(tx.store, run.threadId), run).some(
+    (mail) => mail.steer || (mail.trigger && mail.seq <= run.reservedSeq),
+  );
 }
 
 interface Fault {

@@ -16,7 +16,7 @@ export interface ArtifactPart {
 /**
  * A part of at most so many bytes that splits no letter; without secrets where the words are another provider's agent's,
  * and then `bytes` and offsets are of the text without them (SEC-3).
- * @throws RejectedError `INVALID_ARGUMENT` for an artifact of another tree, or none.
+ * @throws RejectedError `INVALID_ARGUMENT` for an artifact of another tree, or none, and for an offset beyond its end.
  */
 export function readArtifact(
   view: StoreView,
@@ -34,6 +34,13 @@ export function readArtifact(
   }
   const foreign = artifact.provider !== null && artifact.provider !== reader.config.provider;
   const whole = Buffer.from(foreign ? redact(artifact.text) : artifact.text, "utf8");
+  if (offset > whole.length) {
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `offset ${offset} is beyond the end; the text has ${whole.length} bytes.`,
+      { argument: "offset", value: offset, bytes: whole.length },
+    );
+  }
   let end = Math.min(whole.length, offset + bytes);
   while (end < whole.length && end > offset && (whole[end]! & 0xc0) === 0x80) end -= 1;
   return {

@@ -17,13 +17,11 @@ export class EventHub {
   publish(events: readonly HubEvent[]): void {
     if (events.length === 0 || this.#observers.size === 0) return;
     for (const observer of this.#observers) {
-      for (const event of events) {
-        try {
-          observer(event);
-        } catch {
-          // An observer's fault is its own; the agents go on.
-          this.#observers.delete(observer);
-        }
+      try {
+        for (const event of events) observer(event);
+      } catch {
+        // An observer's fault is its own; the agents go on.
+        this.#observers.delete(observer);
       }
     }
   }

@@ -17,6 +17,7 @@ import { quarantine } from "./quarantine.ts";
 import { acknowledgeMail } from "./take-mail.ts";
 import type { Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
+import { wrongCursor } from "./waits.ts";
 
 /** Bounds of one answer. */
 const MESSAGES = 32;
@@ -29,11 +30,15 @@ export interface HostMail {
   readonly more: boolean;
 }
 
-/** Marks everything up to a cursor as delivered. Unknown or old cursors change nothing. */
+/**
+ * Marks everything up to a cursor as delivered. Old cursors change nothing.
+ * @throws RejectedError `INVALID_ARGUMENT` for text that is no cursor.
+ */
 export function acknowledge(tx: Transaction, agent: AgentRecord, cursor: string | null | undefined): void {
   quarantine(tx, agent);
-  const upTo = Number(/^seq:(\d+)$/.exec(cursor ?? "")?.[1] ?? 0);
-  if (upTo === 0) return;
+  if (cursor === null || cursor === undefined || cursor === "") return;
+  const upTo = Number(/^seq:(\d+)$/.exec(cursor)?.[1] ?? Number.NaN);
+  if (Number.isNaN(upTo)) throw wrongCursor();
   for (const mail of unreadOf(tx.store, agent.threadId)) {
     if (mail.seq <= upTo && mail.handedOut > 0) acknowledgeMail(tx, mail);
   }

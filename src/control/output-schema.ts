@@ -11,13 +11,12 @@ import { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { faultsOf } from "../platform/check.ts";
+import { DEEPEST, isTooDeep } from "../platform/depth.ts";
 import { byteLength, headBytes } from "../platform/text.ts";
 import { type Limited, TimeAllowance, withinTimeLimit } from "../platform/time-limit.ts";
 
 /** For all the checks of one answer, or for one schema: a small part of what a lease can bear. */
 const CHECK_MS = 250;
-/** Of objects and lists in one another; more than that no code that walks a value has to bear. */
-const DEEPEST = 200;
 /** It is written with each change of its work. */
 const SCHEMA_BYTES = 64 * 1024;
 const FAULT_BYTES = 2048;
@@ -101,12 +100,3 @@ function unfenced(text: string): string {
 }
 
 const FENCE = "```";
-
-function isTooDeep(value: Json): boolean {
-  let level: readonly Json[] = [value];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > DEEPEST) return true;
-    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
-  }
-  return false;
-}

@@ -40,7 +40,9 @@ export function requestWork(
   const replyTo =
     input.replyTo === undefined
       ? acting.replyTo
-      : replyAgent(resolveTarget(tx.store, tx.treeId, acting.agent?.path ?? ROOT_PATH, input.replyTo));
+      : replyAgent(
+          resolveTarget(tx.store, tx.treeId, acting.agent?.path ?? ROOT_PATH, input.replyTo, "reply_to"),
+        );
   const outputSchema =
     tx.profile.outputSchemas && input.outputSchema ? requireOutputSchema(input.outputSchema) : null;
   const mailId = tx.id("msg");

@@ -17,13 +17,13 @@ export function resolveTarget(
     const agent = view.agent(reference);
     if (agent !== undefined && agent.treeId === tree) return agent;
     throw new RejectedError("AGENT_NOT_FOUND", `no agent with the id ${reference} is in this tree.`, {
-      target: reference,
+      [argument]: reference,
     });
   }
   const path = resolveReference(from, reference, argument);
   const agent = view.agentAt(tree, path);
   if (agent !== undefined) return agent;
   throw new RejectedError("AGENT_NOT_FOUND", `no agent is at ${path}; list the agents of this tree.`, {
-    target: path,
+    [argument]: path,
   });
 }

@@ -8,7 +8,14 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { MailId, RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
+import {
+  isWorkId,
+  type MailId,
+  type RunId,
+  type ThreadId,
+  type WaitId,
+  type WorkId,
+} from "../protocol/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
 import type { Salvage, WorkOutcome, WorkRecord } from "../protocol/work.ts";
@@ -44,11 +51,12 @@ export interface WaitRequest {
 
 /**
  * Opens a wait of a run. When something already ends it, it is stored as ended and the run does not suspend for it.
- * @throws RejectedError `WAIT_CYCLE` naming the loop.
+ * @throws RejectedError `WAIT_CYCLE` naming the loop; `INVALID_ARGUMENT` for a cursor that no wait has returned.
  */
 export function openWait(tx: Transaction, runId: RunId, request: WaitRequest): WaitRecord {
   const run = currentRun(tx, runId);
   const agent = tx.agent(run.threadId);
+  if (request.threads === undefined) decodeCursor(request.cursor);
   if (request.works.length > 0) {
     const loop = findLoop(tx.store, agent, request.works, request.need);
     if (loop !== null) throw waitCycle(loop.names);
@@ -85,6 +93,14 @@ export function openWait(tx: Transaction, runId: RunId, request: WaitRequest): W
   tx.effects.deadlines = true;
   tx.effects.threadWaits ||= wait.threads !== undefined;
   return stored;
+}
+
+export function wrongCursor(): RejectedError {
+  return new RejectedError(
+    "INVALID_ARGUMENT",
+    "cursor is none that wait_agent has returned; give the one of an earlier answer, or leave it out.",
+    { argument: "cursor" },
+  );
 }
 
 export function waitCycle(loop: readonly string[]): RejectedError {
@@ -315,5 +331,8 @@ function encodeCursor(works: readonly string[]): string {
 }
 
 function decodeCursor(cursor: string | null): readonly string[] {
-  return cursor === null || cursor === "" ? [] : cursor.split(",");
+  if (cursor === null || cursor === "") return [];
+  const works = cursor.split(",");
+  if (works.every(isWorkId)) return works;
+  throw wrongCursor();
 }

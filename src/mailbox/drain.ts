@@ -1,6 +1,6 @@
 /**
  * Which unread mail goes into the next request of a run (MBX-4, MBX-5). Pure: the store's rows in, a batch out. Whether mail
- * may join at all is `delivery-phase.ts`'s; marking it `delivered` is control's, once the provider has accepted.
+ * may join at all is control's (`answer.ts`), as is marking it `delivered`, once the provider has accepted.
  *
  * - D1 Oldest first, without a gap: what does not fit waits together with all that came later.
  * - D2 Never nothing while there is something to take, however large the first message is.

@@ -6,6 +6,7 @@
 import type { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
 import { argumentsFault, clip } from "../platform/check.ts";
+import { DEEPEST, isTooDeep } from "../platform/depth.ts";
 import { byteLength } from "../platform/text.ts";
 
 /** @throws RejectedError `INVALID_ARGUMENT` for text that is no JSON object. No text at all is an empty object. */
@@ -48,6 +49,15 @@ export function checkArguments<Schema extends z.ZodObject>(
   const given = Object.fromEntries(
     Object.entries(value).filter(([name, field]) => !(field === null && Object.hasOwn(schema.shape, name))),
   );
+  for (const [name, field] of Object.entries(given)) {
+    if (!isTooDeep(field)) continue;
+    const argument = clip(name.toWellFormed());
+    throw new RejectedError(
+      "INVALID_ARGUMENT",
+      `${argument} is nested more than ${DEEPEST} levels deep; send it flatter, or as text.`,
+      { argument },
+    );
+  }
   const broken = malformedText(given);
   if (broken !== null) {
     throw new RejectedError("INVALID_ARGUMENT", `${broken} is not well-formed Unicode; send valid text.`, {

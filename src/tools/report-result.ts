@@ -9,7 +9,10 @@ const input = z.strictObject({
     .optional()
     .describe("The `Work id` in the message that asked for it. May be left out when you have one task only."),
   result: z
-    .union([z.string(), z.record(z.string(), z.unknown()), z.array(z.unknown())])
+    .union(
+      [z.string(), z.record(z.string(), z.unknown()), z.array(z.unknown())],
+      "must be text, a JSON object or a list",
+    )
     .describe("The whole result: text, or JSON where the task asked for JSON."),
   status: z.enum(["completed", "failed"]).optional().describe("Default `completed`."),
 });

@@ -43,7 +43,10 @@ function fullInput(limits: Limits) {
       .optional()
       .describe("Tasks, by the `work_id` that a tool returned."),
     mode: z
-      .union([z.enum(["any", "all"]), z.number().int().min(1)])
+      .union(
+        [z.enum(["any", "all"]), z.number().int().min(1)],
+        "must be `any`, `all` or a whole number from 1",
+      )
       .optional()
       .describe("How many of them have to end: `all` (default), `any`, or a number."),
     cursor,

@@ -43,6 +43,17 @@ test("docs/api.md tells what computed types come to, and what is inherited", { t
   expect(aliases.filter((text) => /\btypeof\b|\bz\.(?:in|out)put\b|\bOmit</.test(text))).toEqual([]);
 });
 
+test("the first program of README.md is examples/quick-start.ts, which is run", () => {
+  const [readme, example] = ["README.md", "examples/quick-start.ts"].map((file) =>
+    readFileSync(join(root, file), "utf8"),
+  );
+  const [, program] = /^```ts\n(.*?)^```$/ms.exec(readme!)!;
+  // The example is formatted, and ends with what makes a wrong answer fail.
+  const statements = (text: string): string => text.replaceAll(/\s+/g, "").replaceAll(",)", ")");
+  const code = statements(example!.replace(/^\/\*\*.*\*\/\n/, ""));
+  expect(code.slice(0, statements(program!).length)).toBe(statements(program!));
+});
+
 test("the programs of README.md compile", { timeout: compiling }, () => {
   const programs = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/^```ts\n(.*?)^```$/gms)];
   expect(programs.length).toBeGreaterThanOrEqual(3);

@@ -220,6 +220,40 @@ describe.each(STORES)("acceptance on %s", (store) => {
     expect(byRun.outcome!.shared).toBe(true);
   });
 
+  test("ACC-4 several requests in one run: the one answer is held to each request's own schema", async () => {
+    const needs = (name: string) => ({
+      output_schema: { type: "object", properties: { [name]: { type: "number" } }, required: [name] },
+      acceptance: `has ${name}`,
+    });
+    await using h = await harness({
+      store,
+      tree: { limits: { schemaRepairs: 0 } },
+      scripts: {
+        "/root/a": [followUp("/root/b", "for a", needs("n")), repeat(say("a is done"))],
+        "/root/d": [followUp("/root/b", "for d", needs("m")), repeat(say("d is done"))],
+        "/root/b": [say("ready"), together(gate("both"), list()), say('{"n": 1}'), repeat(say("more"))],
+      },
+    });
+    await (await h.tree.root.spawn("b", "be ready")).work.outcome();
+    await h.tree.root.spawn("a", "x");
+    await h.tree.root.spawn("d", "y");
+    await h.provider.gates.arrived("both");
+    await waitUntil("both have asked", async () => (await look(h).works("/root/b")).length === 3);
+    h.provider.gates.open("both");
+    await h.tree.idle();
+    const works = await look(h).works("/root/b");
+    const [forA, forD] = ["for a", "for d"].map((asked) =>
+      works.find(({ objective }) => objective === asked)!,
+    );
+    expect(forA!.outcome).toMatchObject({ ending: "completed", shared: true, value: { n: 1 } });
+    expect(forD!.outcome).toMatchObject({ ending: "schema_failed", shared: true, value: null });
+    expect(forD!.outcome!.runId).toBe(forA!.outcome!.runId);
+    expect([forA!.acceptance, forD!.acceptance]).toEqual(["has n", "has m"]);
+    expect(look(h).inputs("/root/b", 1).concat(look(h).inputs("/root/b", 2)).join()).toMatch(
+      /has [nm][^]*has [nm]/,
+    );
+  });
+
   test("ACC-5 final race: a result that meets the final answer prolongs nothing and is kept; policy decides on the next run", async () => {
     for (const [wake, runs] of [
       ["never", 1],
@@ -297,16 +331,18 @@ describe.each(STORES)("acceptance on %s", (store) => {
   });
 
   test("ACC-7 recovery: no authority grows, a failure has its reason, and what cannot be recovered is no success", async () => {
+    let written = 0;
     const writes = defineTool({
       name: "writes",
       input: z.strictObject({}),
       effects: ["write"],
-      run: async () => "written",
+      run: async () => `written ${(written += 1)} times`,
     });
     const scripts = {
       "/root": [repeat(say("ok"))],
       "/root/parent": [repeat(say("ok"))],
       "/root/parent/reader": [say("first"), call("writes"), repeat(say((context) => context.lastToolText))],
+      "/root/parent/writer": [say("first"), call("writes"), repeat(say((context) => context.lastToolText))],
       "/root/homeless": [say("first"), say("never")],
     };
     await using h = await harness({ store, scripts, runtime: { tools: [writes] } });
@@ -314,11 +350,14 @@ describe.each(STORES)("acceptance on %s", (store) => {
     await work.outcome();
     const { work: read } = await parent.spawn("reader", "work", { effects: ["read"] });
     await read.outcome();
+    const { work: write } = await parent.spawn("writer", "work");
+    await write.outcome();
     const { agent: homeless, work: housed } = await h.tree.root.spawn("homeless", "work", { workspace: "/" });
     await housed.outcome();
-    // The parent is gone, the environment of one has gone, and the runtime was killed.
-    await parent.interrupt();
+    // The parent may only read by now, the environment of one has gone, and the runtime was killed.
     await h.store.commit(h.tree.control.tree.lease, (tx) => {
+      const narrowed = tx.agent(parent.threadId)!;
+      tx.putAgent({ ...narrowed, config: { ...narrowed.config, effects: ["read"] } });
       const record = tx.agent(homeless.threadId)!;
       tx.putAgent(nextAgent(record, { config: { ...record.config, workspace: "/no/such/folder" } }));
     });
@@ -330,6 +369,10 @@ describe.each(STORES)("acceptance on %s", (store) => {
       ending: "completed",
       text: expect.stringContaining("AUTHORITY_ESCALATION_DENIED"),
     });
+    // What an agent was given once is bounded by what its parent may now.
+    const wider = await (await (await h.tree.agent("/root/parent/writer")).send("write something")).outcome();
+    expect(wider.text).toContain("AUTHORITY_ESCALATION_DENIED");
+    expect(written).toBe(0);
     // What cannot be loaded says why, typed, and its work is no success.
     const lost = await (await (await h.tree.agent("homeless")).send("again")).outcome();
     expect(lost).toMatchObject({ ending: "failed", error: { code: "LOAD_FAILED" } });
@@ -361,6 +404,8 @@ describe.each(STORES)("acceptance on %s", (store) => {
               "tools: look, change, call_out, fetch",
               "disallowedTools: fetch",
               "sandbox_mode: danger-full-access",
+              "permissionMode: wild",
+              "colour: red",
               "mcpServers:",
               "  - tracker",
               "effects: [read, write, network]",
@@ -372,6 +417,15 @@ describe.each(STORES)("acceptance on %s", (store) => {
       ],
       tools,
     );
+    // What sets a ceiling is kept as it was written; what says nothing is named.
+    expect(roles.roles.get("auditor")!.authority).toContainEqual({
+      field: "sandbox_mode",
+      asked: "danger-full-access",
+    });
+    expect(roles.warnings).toEqual([
+      "auditor.md: permissionMode: `wild` is not known and has no effect",
+      "auditor.md: colour: is not known and has no effect",
+    ]);
     await using h = await harness({
       store,
       scripts: { "*": [repeat(say("ok"))] },

@@ -64,6 +64,7 @@ describe.each(STORES)("names on %s", (store) => {
     // `/other/x` and `/morpheus` share their fault: they do not start with `/root`.
     expect(new Set(made.map(refusal)).size).toBe(7);
     expect(refusal(made[3])).toBe(refusal(made[6]));
+    expect(refusal(made[4])).toContain("may not end with `/`");
     expect((await other.agent.mail()).rows.filter((mail) => mail.kind === "message")).toEqual([]);
   });
 

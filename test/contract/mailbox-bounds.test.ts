@@ -294,10 +294,11 @@ describe.each(STORES)("a mailbox's bounds on %s", (store) => {
             const { results } = context.resultOf("wait_agent") as {
               results: { agent: string; artifact: string }[];
             };
-            return call("read_artifact", {
-              id: results.find(({ agent }) => agent === "/root/w")!.artifact,
-              offset: 39 * KIB,
-            });
+            const id = results.find(({ agent }) => agent === "/root/w")!.artifact;
+            return together(
+              call("read_artifact", { id, offset: 39 * KIB }),
+              call("read_artifact", { id, offset: 40 * KIB + 1 }),
+            );
           },
           list(),
           say("done"),
@@ -316,8 +317,9 @@ describe.each(STORES)("a mailbox's bounds on %s", (store) => {
       expect(one["value"]).toBeUndefined();
     }
     // What was left out is not lost.
-    const [part] = await look(h).outputs("/root", "read_artifact");
+    const [part, beyond] = await look(h).outputs("/root", "read_artifact");
     expect(part!.output).toMatchObject({ bytes: 40 * KIB, text: "w".repeat(KIB), next_offset: null });
+    expect(beyond!.output).toMatchObject({ code: "INVALID_ARGUMENT", details: { argument: "offset" } });
     const [listed] = await look(h).outputs("/root", "list_agents");
     expect(byteLength(JSON.stringify(listed!.output))).toBeLessThanOrEqual(6 * KIB);
     expect((await look(h).work("/root/v")).outcome!.value).toEqual(value);

@@ -297,26 +297,29 @@ describe.each(STORES)("the mailbox on %s", (store) => {
     },
   );
 
-  test("MBX-6 every moment between two commits is such a moment", async () => {
-    for (let moment = 0; moment < 12; moment += 1) {
-      await using h = await harness({
-        store,
-        scripts: { "*": [say("ok"), say("ok"), say("ok"), say("ok")] },
-      });
-      const { agent, work } = await h.tree.root.spawn("w", "go");
-      const first = h.faulty.writes;
-      const sent: Promise<{ outcome(): Promise<unknown> }>[] = [];
-      h.onWrite = (write) => {
-        if (write === first + moment && sent.length === 0) sent.push(agent.send("more"));
-        return null;
-      };
-      await work.outcome();
-      if (sent.length === 0) sent.push(agent.send("more"));
-      await expect((await sent[0]!).outcome()).resolves.toMatchObject({ ending: "completed" });
-      await h.tree.idle();
-      expect((await agent.summary()).unread).toBe(0);
-    }
-  });
+  test.for(["steer", "queue"] as const)(
+    "MBX-6 every moment between two commits is such a moment (%s)",
+    async (onBusy) => {
+      for (let moment = 0; moment < 12; moment += 1) {
+        await using h = await harness({
+          store,
+          scripts: { "*": [say("ok"), say("ok"), say("ok"), say("ok")] },
+        });
+        const { agent, work } = await h.tree.root.spawn("w", "go");
+        const first = h.faulty.writes;
+        const sent: Promise<{ outcome(): Promise<unknown> }>[] = [];
+        h.onWrite = (write) => {
+          if (write === first + moment && sent.length === 0) sent.push(agent.send("more", { onBusy }));
+          return null;
+        };
+        await work.outcome();
+        if (sent.length === 0) sent.push(agent.send("more", { onBusy }));
+        await expect((await sent[0]!).outcome()).resolves.toMatchObject({ ending: "completed" });
+        await h.tree.idle();
+        expect((await agent.summary()).unread).toBe(0);
+      }
+    },
+  );
 
   test("MBX-7 accepted, delivered with the provider's acceptance and not before, settled with the run", async () => {
     await using h = await harness({

@@ -35,6 +35,26 @@ const upTo = (last: number, from = 1): number[] =>
   Array.from({ length: last - from + 1 }, (_, at) => from + at);
 
 describe.each(STORES)("the event log on %s", (store) => {
+  test("OBS-4 an observer that throws is heard no more, and nobody else notices", async () => {
+    await using h = await harness({ store, scripts: { "/root": [say("done")] } });
+    let thrown = 0;
+    const seen: string[] = [];
+    const observe = (observer: (type: string) => void) =>
+      h.tree.control.tree.events.observe(
+        ({ type }) => observer(type),
+        () => undefined,
+      );
+    using _broken = observe(() => {
+      thrown += 1;
+      throw new Error("an observer's own fault");
+    });
+    using _whole = observe((type) => void seen.push(type));
+    expect(await h.ask("go")).toMatchObject({ ending: "completed", text: "done" });
+    expect(thrown).toBe(1);
+    expect(seen).toContain("work.ended");
+    expect(await h.tree.root.status()).toEqual({ kind: "idle", last: "completed" });
+  });
+
   test("OBS-1 is one per tree, gapless, in one order for stream and store, and outlives a crash", async () => {
     await using h = await harness({
       store,

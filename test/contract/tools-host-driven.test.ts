@@ -99,6 +99,56 @@ describe.each(STORES)("a host-driven root on %s", (store) => {
     expect(read[0]).toMatchObject({ seq: 1, state: expect.stringMatching(/delivered|settled/) as string });
   });
 
+  test("HDR-3 an old cursor acknowledges what came with it, and not what came later", async () => {
+    await using one = await host(store, { "/root/worker": [say("seven"), say("eight")] });
+    await one.call("spawn_agent", worker);
+    await one.h.tree.idle();
+    const { cursor } = await one.call("wait_agent");
+    await one.call("followup_task", { target: "worker", message: "again" });
+    await one.h.tree.idle();
+    await one.call("wait_agent");
+    expect(await one.call("wait_agent", { cursor })).toMatchObject({
+      messages: [{ text: "eight", repeated: true }],
+    });
+    expect(await unread(one.h)).toBe(1);
+  });
+
+  test("HDR-2 one answer holds 32 messages, and 64 KiB of them", async () => {
+    await using one = await host(store, {});
+    const taken = async (cursor?: Json) => {
+      const answer = await one.call("wait_agent", cursor === undefined ? {} : { cursor });
+      const texts = (answer["messages"] as { text: string }[]).map(({ text }) => text[0]);
+      return { texts, more: answer["more"] ?? false, cursor: answer["cursor"]! };
+    };
+    for (let at = 0; at < 40; at += 1) await one.h.tree.root.tell("m");
+    const first = await taken();
+    expect(first).toMatchObject({ texts: Array(32).fill("m"), more: true });
+    const second = await taken(first.cursor);
+    expect(second).toMatchObject({ texts: Array(8).fill("m"), more: false });
+    for (const letter of ["a", "b", "c"]) await one.h.tree.root.tell(letter.repeat(40 * 1024));
+    await one.h.tree.root.tell("d".repeat(70 * 1024));
+    let { cursor } = second;
+    // What is too long for a message by itself comes as its head, and takes no more than that.
+    for (const [texts, more] of [
+      [["a"], true],
+      [["b"], true],
+      [["c", "d"], false],
+    ] as const) {
+      const next = await taken(cursor);
+      expect(next).toMatchObject({ texts, more });
+      ({ cursor } = next);
+    }
+  });
+
+  test("HDR-3 what is no cursor is refused and acknowledges nothing", async () => {
+    await using one = await host(store, {});
+    await one.h.tree.root.tell("m");
+    await one.call("wait_agent");
+    for (const cursor of ["zzz", "seq:", "seq:1x", "wrk_0123456789abcdefghijk"])
+      expect(await one.call("wait_agent", { cursor })).toMatchObject({ code: "INVALID_ARGUMENT" });
+    expect(await unread(one.h)).toBe(1);
+  });
+
   test("HDR-3 a crash between two calls loses nothing", async () => {
     await using one = await host(store, { "/root/worker": [say("seven")] });
     await one.call("spawn_agent", worker);

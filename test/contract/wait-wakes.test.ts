@@ -9,6 +9,7 @@ import {
   say,
   spawn,
   together,
+  wait,
 } from "../../src/providers/scripted/script.ts";
 import { harness, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
@@ -45,6 +46,33 @@ describe.each(STORES)("wakes on %s", (store) => {
     expect(runs).toHaveLength(2);
     expect(runs[1]).toMatchObject({ woken: true, status: "completed", text: "second", serves: [] });
     expect(look.inputs("/root", -1).join("\n")).toContain("found it");
+  });
+
+  test("WAI-1 `settled_only` is queue-only beside a composed run that asked for it, and wakes no wait for another", async () => {
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root": [
+          together(spawn("a", "look", { fork_turns: "none" }), spawn("b", "look", { fork_turns: "none" })),
+          wait({ targets: ["a"] }),
+          say("done"),
+        ],
+        "/root/a": [gate("a"), say("from a")],
+        "/root/b": [gate("b"), say("from b")],
+      },
+    });
+    const look = new Look(h);
+    const work = await h.tree.root.send("go");
+    await look.until("the root waits", async () => (await look.events("wait.started", "/root")).length === 1);
+    await h.provider.gates.arrived("b");
+    h.provider.gates.open("b");
+    await look.until("b has ended", async () => (await look.work("/root/b")).state === "ended");
+    expect((await look.mail("/root")).at(-1)).toMatchObject({ trigger: false, state: "accepted" });
+    expect(await look.events("wait.ended", "/root")).toEqual([]);
+    h.provider.gates.open("a");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "done" });
+    const [waited] = await look.outputs("/root", "wait_agent");
+    expect(waited!.output).toMatchObject({ ended_by: "settled", results: [{ text: "from a" }] });
   });
 
   test("WAI-1 `always` is trigger-turn mail at once and joins the run at its next step boundary", async () => {
@@ -288,6 +316,34 @@ describe.each(STORES)("wakes on %s", (store) => {
       expect(look.inputs("/root/worker", -1).join("\n")).toContain("helped");
     },
   );
+
+  test("WAI-2 a step that waits and asks goes on when both have ended, not with the first", async () => {
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root": [
+          spawn("worker", "look", { fork_turns: "none" }),
+          together(approve("may I?"), wait({ targets: ["worker"] })),
+          say("done"),
+        ],
+        "/root/worker": [gate("work"), say("found it")],
+      },
+    });
+    const look = new Look(h);
+    const work = await h.tree.root.send("go");
+    await look.until("the run waits", async () => (await look.events("run.waiting", "/root")).length === 1);
+    h.provider.gates.open("work");
+    await look.until("the wait is over", async () => (await look.events("wait.ended", "/root")).length === 1);
+    await h.clock.settle();
+    expect(await h.tree.root.status()).toEqual({ kind: "awaiting_approval" });
+    // It has not been woken to find that out: what it waited on has no permit and may be put away.
+    expect(await look.events("run.resumed", "/root")).toEqual([]);
+    expect(h.provider.requests("/root")).toHaveLength(2);
+    const [opened] = await look.events("request.opened");
+    await h.tree.answer(opened!.data["requestId"] as `req_${string}`, "allow");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "done" });
+    expect(h.provider.requests("/root")).toHaveLength(3);
+  });
 
   test("WAI-2 the commit that cancels a question starts the run of what was held", async () => {
     await using h = await harness({

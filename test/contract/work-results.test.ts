@@ -238,6 +238,29 @@ describe.each(STORES)("results of works on %s", (store) => {
     expect(look(h).inputs("/root/top", -1).join()).toContain("Redirected from: /root/top/mid/asker");
   });
 
+  test("WRK-6 the result for a closed agent passes by an ancestor that closes in the same commit", async () => {
+    await using h = await harness({
+      store,
+      scripts: {
+        "/root/a": [spawn("y", "stand by", { detached: true, wake: "never" }), say("ok")],
+        "/root/a/x": [followUp("/root/a/y", "for x"), gate("never"), say("no")],
+        "/root/a/y": [say("ready"), together(say("half"), gate("y"))],
+      },
+    });
+    const a = await h.tree.root.spawn("a", "go");
+    await a.work.outcome();
+    await h.tree.idle();
+    await a.agent.spawn("x", "go");
+    await h.provider.gates.arrived("y");
+    await h.provider.gates.arrived("never");
+    await (await h.tree.agent("/root/a/x")).close();
+    await a.agent.close();
+    const [, work] = await look(h).works("/root/a/y");
+    expect(work!.outcome).toMatchObject({ ending: "cancelled" });
+    const results = (await look(h).mail("/root")).filter(({ resultOf }) => resultOf === work!.id);
+    expect(results).toMatchObject([{ redirectedFrom: "/root/a/x", state: "accepted" }]);
+  });
+
   test("WRK-6 with no living ancestor it stays in the tree's inbox, which outlives the root", async () => {
     await using h = await harness({
       store,

@@ -29,7 +29,7 @@ export class Running {
 
   constructor(
     args: readonly string[],
-    options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv; readonly input?: string },
+    options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv; readonly input?: string | Buffer },
   ) {
     const env = { ...process.env, NO_COLOR: "1", COPPICE_STORE: "", ...options.env };
     this.child = spawn(NODE, [BIN, ...args], { cwd: options.cwd ?? root, env, stdio: "pipe" });
@@ -98,7 +98,7 @@ export class Place implements Disposable {
     writeFileSync(place, text);
   }
 
-  start(args: readonly string[], env: NodeJS.ProcessEnv = {}, input = ""): Running {
+  start(args: readonly string[], env: NodeJS.ProcessEnv = {}, input: string | Buffer = ""): Running {
     return new Running(args, { cwd: this.path, env, input });
   }
 

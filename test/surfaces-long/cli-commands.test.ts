@@ -141,6 +141,12 @@ describe("bad use", () => {
     [2, ["agent", "send"], /missing required argument.*npx coppice agent send --help/],
     [2, ["agent", "send", "/root", "   "], /blank/],
     [2, ["agent", "send", "/other", "x"], /must start with/],
+    [2, ["agent", "send", "/root", "ab\uFFFD"], /an argument is not UTF-8/],
+    [2, ["agent", "wait", "/root", "--timeout", "soon"], /whole number, from 0 to 86400/],
+    [2, ["agent", "wait", "/root", "--timeout", "86401"], /whole number, from 0 to 86400/],
+    [2, ["agent", "interrupt", "/root", "--pending", "all"], /choices/],
+    [2, ["agent", "followup", "/root", "x", "--pace", "-1"], /whole number, from 0 to 3600000/],
+    [2, ["tree", "--profile", "nonsense"], /choices/],
     [2, ["agent", "interrupt", "/root", "--cascade", "all"], /choices/],
     [2, ["tree", "--tree", "first"], /not the id of a tree/],
     [2, ["demo", "--dir", process.execPath], /is not a folder/],
@@ -155,6 +161,17 @@ describe("bad use", () => {
     expect(ended.stderr).toMatch(words);
     expect(ended.stderr.trim().split("\n")).toHaveLength(1);
   });
+});
+
+test.for(["send", "followup"])("`agent %s -` refuses input that is not UTF-8", async (verb) => {
+  const sent = place.start(
+    ["agent", verb, "/root", "-", "--store", place.store],
+    {},
+    Buffer.from("ab\xff", "latin1"),
+  );
+  const ended = await sent.ended;
+  expect(ended).toMatchObject({ code: 2, stdout: "" });
+  expect(ended.stderr).toMatch(/standard input is not UTF-8/);
 });
 
 test.for([["tree"], ["demo"], ["agent", "send", "/root", "hello"]])(

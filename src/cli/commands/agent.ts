@@ -23,7 +23,10 @@ export function addAgent(program: Command, terminal: Terminal): void {
   const agent = program
     .command("agent")
     .description("send, follow up, answer, give a budget, interrupt, close or wait for one agent")
-    .addHelpText("after", "\nExample: npx coppice agent wait /root/reader");
+    .addHelpText(
+      "after",
+      "\nThe rules (`--profile`) are those that the tree was opened with.\n\nExample: npx coppice agent wait /root/reader",
+    );
 
   withRun(
     withTree(agent.command("send"), {

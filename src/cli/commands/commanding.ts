@@ -2,7 +2,7 @@
  * What the commands to one agent share: the store opened for writing, the command carried out by the owner or here, and
  * `--run`, which runs the tree until nothing is left to do.
  */
-import { text as readAll } from "node:stream/consumers";
+import { buffer as readAll } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import type { AgentRecord } from "../../protocol/agent.ts";
 import type { CommandVerb } from "../../protocol/command.ts";
@@ -102,7 +102,16 @@ export async function messageOf(argument: string | undefined): Promise<string> {
   if (argument === undefined && process.stdin.isTTY === true) {
     throw badUse("the message is missing; give it as the last argument, or on standard input.");
   }
-  const message = argument === undefined || argument === "-" ? await readAll(process.stdin) : argument;
+  const message = argument === undefined || argument === "-" ? await readInput() : argument;
   if (message.trim() === "") throw badUse("the message is blank; say something.");
   return message;
+}
+
+async function readInput(): Promise<string> {
+  const bytes = await readAll(process.stdin);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw badUse("standard input is not UTF-8; send text in UTF-8.");
+  }
 }

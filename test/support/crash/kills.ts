@@ -24,6 +24,8 @@ export async function surviveKills({ kills, seed, onLostRun }: KillOptions): Pro
   const path = join(folder.path, "store.db");
   const random = seededRandom(seed);
   const options = { onLostRun, limits: { mailboxMessages: 100_000, agentsPerTree: null } };
+  /** In every other life so little room that agents put one another away, and wait for one permit. */
+  const tiny = { ...options, runtimeLimits: { running: 1, residents: 1 } };
   let tree = "-";
   let checker: ReturnType<typeof invariants> | null = null;
   const asked = new Set<string>();
@@ -59,7 +61,7 @@ export async function surviveKills({ kills, seed, onLostRun }: KillOptions): Pro
     });
 
   for (let kill = 1; kill <= kills; kill += 1) {
-    const running = start(path, "load", tree, options);
+    const running = start(path, "load", tree, kill % 2 === 0 ? tiny : options);
     const { ready } = await running.says("ready");
     tree = ready as string;
     const lines = 1 + Math.floor(random.fraction() * 40);

@@ -24,7 +24,7 @@ import { type Faults, type Owner, World } from "./world.ts";
 export interface Scenario {
   readonly seed: number;
   readonly store: "memory" | "sqlite";
-  /** Mailbox 3, residents 2, running 1. */
+  /** Mailbox 3, residents 1, running 1. */
   readonly tiny: boolean;
   /** A request takes little mail, so that batches matter. */
   readonly smallBatches: boolean;
@@ -128,7 +128,7 @@ const TINY_LINEAGE: LineageLimitsInput = {
   handoffsHard: 2,
   gapRangesSoft: 1,
 };
-const TINY: LimitsInput = { ...LIMITS, running: 1, residents: 2, mailboxMessages: 3 };
+const TINY: LimitsInput = { ...LIMITS, running: 1, residents: 1, mailboxMessages: 3 };
 
 /** Virtual time in which everything must have come to rest once nobody disturbs it any more. */
 const REST_MS = 30 * 60_000;

@@ -55,6 +55,33 @@ describe("refusals are results", () => {
       call("spawn_agent", { task_name: "a", message: "m", fork_turns: 3 }),
       /fork_turns: /,
     ],
+    [
+      "a cursor of nobody",
+      call("wait_agent", { cursor: "zzz" }),
+      /cursor is none that wait_agent has returned/,
+    ],
+    [
+      "a mode of nobody",
+      call("wait_agent", { mode: "most" }),
+      /mode: must be `any`, `all` or a whole number/,
+    ],
+    ["a number for a result", call("report_result", { result: 7 }), /result: must be text, a JSON object or/],
+    [
+      "lists in lists without end",
+      callWithText("report_result", `{"result": ${"[".repeat(5000)}${"]".repeat(5000)}}`),
+      /result is nested more than 200 levels deep/,
+    ],
+    [
+      "a reply address of nobody",
+      call("spawn_agent", { task_name: "a", message: "m", reply_to: "No" }),
+      /reply_to may only hold lowercase letters/,
+    ],
+    ["blank text", call("send_message", { target: "/root", message: " \n" }), /message is blank/],
+    [
+      "text that is not well formed",
+      call("send_message", { target: "/root", message: "a\uD800" }),
+      /message is not well-formed Unicode/,
+    ],
     ["text for a number", call("wait_agent", { timeout_ms: "long" }), /timeout_ms: /],
     [
       "a parameter that names a caller",
