@@ -41,6 +41,7 @@ export async function main(args: readonly string[]): Promise<void> {
   addHandoff(program, terminal);
   addDoctor(program, terminal, version());
   inherit(program);
+  program.hook("preAction", (_, command) => handDown(program, command));
   try {
     await program.parseAsync([...args], { from: "user" });
   } catch (error) {
@@ -97,6 +98,23 @@ function meant(program: Command, args: readonly string[]): Meant {
     command = next;
   }
   return { path: names.join(" "), unknown: null };
+}
+
+/** Options before the command are meant for it: the program itself would read them and the command act without. */
+function handDown(program: Command, command: Command): void {
+  if (command === program) return;
+  for (const { long, attributeName } of namesOf(program)) {
+    if (program.getOptionValueSource(attributeName) !== "cli") continue;
+    if (!namesOf(command).some((own) => own.attributeName === attributeName)) {
+      throw badUse(`${command.name()} has no ${long}; leave it out.`);
+    }
+    if (command.getOptionValueSource(attributeName) === "cli") continue;
+    command.setOptionValueWithSource(attributeName, program.getOptionValue(attributeName), "cli");
+  }
+}
+
+function namesOf({ options }: Command) {
+  return options.map((option) => ({ long: option.long, attributeName: option.attributeName() }));
 }
 
 /** Subcommands get the settings of the program, which commander hands on to those made before only. */
