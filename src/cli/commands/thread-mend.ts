@@ -27,7 +27,7 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
     .option(
       "--before-message <n>",
       "from this message of yours on, which becomes a draft",
-      wholeNumber(0, Infinity),
+      wholeNumber(1, Infinity),
     )
     .option("--undo", "undo the newest rollback, as long as no run has started since")
     .option("--native", "only if the provider rolls its own conversation back, where it has one")
