@@ -41,6 +41,7 @@ export async function main(args: readonly string[]): Promise<void> {
   addHandoff(program, terminal);
   addDoctor(program, terminal, version());
   inherit(program);
+  program.hook("preAction", (_, command) => handDown(program, command));
   try {
     // Node has put it where an argument's bytes were not UTF-8: what was meant is lost.
     if (args.some((arg) => arg.includes("\uFFFD"))) {
@@ -101,6 +102,23 @@ function meant(program: Command, args: readonly string[]): Meant {
     command = next;
   }
   return { path: names.join(" "), unknown: null };
+}
+
+/** Options before the command are meant for it: the program itself would read them and the command act without. */
+function handDown(program: Command, command: Command): void {
+  if (command === program) return;
+  for (const { long, attributeName } of namesOf(program)) {
+    if (program.getOptionValueSource(attributeName) !== "cli") continue;
+    if (!namesOf(command).some((own) => own.attributeName === attributeName)) {
+      throw badUse(`${command.name()} has no ${long}; leave it out.`);
+    }
+    if (command.getOptionValueSource(attributeName) === "cli") continue;
+    command.setOptionValueWithSource(attributeName, program.getOptionValue(attributeName), "cli");
+  }
+}
+
+function namesOf({ options }: Command) {
+  return options.map((option) => ({ long: option.long, attributeName: option.attributeName() }));
 }
 
 /** Subcommands get the settings of the program, which commander hands on to those made before only. */

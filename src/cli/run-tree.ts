@@ -68,7 +68,8 @@ export class Host {
         ...Object.fromEntries(PRACTICE.map((name) => [name, practiceProvider(name, pace)])),
         ...providers,
       },
-      tools: [...demoTools, ...tools],
+      // A tool of the user's takes the place of the demo's of its name.
+      tools: [...demoTools.filter(({ name }) => !tools.some((own) => own.name === name)), ...tools],
       secrets: this.secrets,
     });
   }

@@ -57,7 +57,7 @@ export function closePolitely(tx: Transaction, target: AgentRecord, partial: Par
     if (agent.currentRun === null && triggers === 0 && open === 0) continue;
     throw new RejectedError(
       "THREAD_BUSY",
-      `agent ${agent.path} is busy; wait until it is idle, or close it by force.`,
+      `agent ${agent.path} is busy; wait until it is idle, interrupt it, or close its agent, which cancels its work.`,
       {
         path: agent.path,
         run: agent.currentRun,

@@ -21,7 +21,8 @@ export function readerOf(view: StoreView, agent: AgentRecord): ThreadReader {
       const run = own(view.run(`run_${id.slice("ckp_".length)}`));
       return run?.checkpoint?.id === id ? run : undefined;
     },
-    item: (index) => view.items(threadId, index, 1)[0],
+    // A page that begins before the first item begins with it.
+    item: (index) => (index < 0 ? undefined : view.items(threadId, index, 1)[0]),
     providerThread: (id) => {
       const record = view.providerThread(id);
       return record?.appThreadId === threadId ? record : undefined;

@@ -28,7 +28,7 @@ const point = variantsOf<ForkPointName>({
 const rollbackTo = variantsOf<RollbackTo>({
   ordinal: { ordinal: z.number().int() },
   checkpoint: { checkpointId: text as z.ZodType<CheckpointId> },
-  before_message: { seq: z.number().int() },
+  before_message: { seq: z.number().int().min(1) },
 });
 const selection = optionsOf<SelectionInput>(THREAD_FIELDS.select);
 /** `ForkOptions` as they are used. */

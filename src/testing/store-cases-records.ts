@@ -176,6 +176,10 @@ export const recordCases = {
       { ...item("b"), index: 1 },
       { ...item("c"), index: 2 },
     ]);
+    for (const before of [-1, -3]) {
+      const first = await store.read((view) => view.items(worker, before, 1));
+      assert.deepEqual(first, [{ ...item("a"), index: 0 }]);
+    }
     await store.commit(lease, (tx) => {
       for (const n of [1, 2, 3]) {
         tx.appendEvent(tree, sampleId("evt", n), n, {

@@ -103,6 +103,7 @@ const WRONG: Readonly<Record<string, Cases>> = {
     [[NOBODY, { to: { kind: "ordinal", ordinal: 1.5 } }], /options\.to\.ordinal: .*int/],
     [[NOBODY, { to: { kind: "ordinal", ordinal: "1" } }], /options\.to\.ordinal: /],
     [[NOBODY, { to: { kind: "before_message", seq: Number.NaN } }], /options\.to\.seq: /],
+    [[NOBODY, { to: { kind: "before_message", seq: 0 } }], /options\.to\.seq: /],
     [[NOBODY, { to: { kind: "run", runId: "run_1" } }], /options\.to\.kind: /],
   ],
   undoRollback: noText,

@@ -153,6 +153,16 @@ describe("providers of the user's own", () => {
     expect(named).toMatchObject({ code: 0, stdout: "an answer of my own\n" });
   });
 
+  test("a tool takes the place of the one of its name that the demo has", async () => {
+    const tools = join(place.path, "tools.mjs");
+    writeFileSync(
+      tools,
+      "export default { tools: [{ name: 'search', description: 'mine', parameters: {}, effects: ['read'], call: async () => 'x' }] };",
+    );
+    const ended = await place.start(["thread", "new", "--config", tools, "--store", place.store]).ended;
+    expect(ended).toMatchObject({ code: 0 });
+  });
+
   test("are not asked by what only looks", async () => {
     const broken = { COPPICE_CONFIG: join(place.path, "nowhere.ts") };
     const looking = (...args: string[]) => place.start([...args, "--store", place.store], broken).ended;

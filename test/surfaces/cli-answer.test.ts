@@ -40,13 +40,17 @@ describe("what an agent asks", () => {
       place.rows("why", "asker"),
     ]);
     expect(tree.stdout).toContain("/root/asker asks: Which of the two, red or blue?");
-    expect(tree.stdout).toContain('npx coppice agent answer /root/asker --text "…"');
+    expect(tree.stdout).toMatch(
+      /npx coppice agent answer \/root\/asker req_\S+ --tree thread_\S+ --store \S+ --text "…"/,
+    );
     expect(tree.stdout).toContain("/root/careful asks for an approval: May I delete a.txt?");
     expect(rows.requests.map((request: Row) => [request.path, request.kind])).toContainEqual([
       "/root/careful",
       "approval",
     ]);
-    expect(why.stdout).toContain("Answer: npx coppice agent answer /root/careful --approve (or --deny)");
+    expect(why.stdout).toMatch(
+      /Answer: npx coppice agent answer \/root\/careful req_\S+ --tree thread_\S+ --store \S+ --approve \(or --deny\)/,
+    );
     expect(explained.requests).toMatchObject([{ kind: "question", text: ASKED, status: "pending" }]);
   });
 

@@ -3,11 +3,12 @@
  * its inbox; one that nobody runs takes what it is told and keeps it until somebody runs it, which `--run` does.
  */
 import { type Command, Option } from "commander";
+import { commandLine } from "../screen/command-line.ts";
 import type { Terminal } from "../terminal.ts";
 import { addAnswer } from "./answer.ts";
 import { addBudget } from "./budget.ts";
 import { act, commanding, messageOf, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
-import { wholeNumber, withTree } from "./options.ts";
+import { given, wholeNumber, withTree } from "./options.ts";
 import { runUntilIdle } from "./run-until-idle.ts";
 import { reportWorks, waitForWorks, worksToWaitFor } from "./wait-for-works.ts";
 
@@ -65,7 +66,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
         const receipt = await act(terminal, at, "followup", { target, message: text });
         const id = receipt.answer["work_id"] as string;
         tell(terminal, options, receipt, {
-          owner: `${target} has the task ${id}. Wait for its result: npx coppice agent wait ${target}`,
+          owner: `${target} has the task ${id}. Wait for its result: ${commandLine(`agent wait ${target}`, given(options))}`,
           here:
             options.run === true
               ? `${target} has the task ${id}, and the tree is run here.`
@@ -73,7 +74,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
         });
         if (options.run !== true) return;
         if (!(await runHere(terminal, at, options, receipt))) return;
-        await reportWorks(terminal, at.store, [id], options.json === true);
+        await reportWorks(terminal, at.store, [id], options);
       });
     });
 
@@ -129,7 +130,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
           await runUntilIdle(terminal, at, options);
         }
         await waitForWorks(terminal, store, tree, ids, options.timeout * SECOND);
-        await reportWorks(terminal, store, ids, options.json === true);
+        await reportWorks(terminal, store, ids, options);
       });
     });
 }

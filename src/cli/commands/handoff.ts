@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { HandoffRecord } from "../../protocol/transfer.ts";
 import type { CommandReceipt } from "../../runtime/command-tree.ts";
 import { runsNamed } from "../screen/coverage-lines.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { figure } from "../screen/words.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { messageOf } from "./commanding.ts";
@@ -61,7 +62,7 @@ function tellReplaced(
 ): void {
   tellChange(terminal, options, applied, made, [
     `${made.id} takes the place of ${id}, which keeps its text for the record. It tells of ${told(made)}.`,
-    `Read it: npx coppice handoff show ${made.id}`,
+    `Read it: ${commandLine(`handoff show ${made.id}`, { store: options.store })}`,
   ]);
 }
 

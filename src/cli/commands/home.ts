@@ -4,9 +4,10 @@ import type { Command } from "commander";
 import { systemClock } from "../../platform/clock.ts";
 import { provenDead } from "../../platform/process-identity.ts";
 import { listTrees, type TreeSummary } from "../../runtime/trees.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { ago, counted } from "../screen/words.ts";
 import { openForReading, storePlace } from "../store-place.ts";
-import { clean, fit, type Terminal } from "../terminal.ts";
+import { clean, fit, type Terminal, widthOf } from "../terminal.ts";
 import { type StoreOptions, withStore } from "./options.ts";
 
 const SHOWN_TREES = 5;
@@ -27,8 +28,10 @@ export function addHome(program: Command, terminal: Terminal, version: string): 
     for (const tree of trees) terminal.line(`  ${tree.id}  ${described(tree)}`);
     terminal.line();
     terminal.line("Next");
-    for (const [command, what] of next(trees))
-      terminal.line(`  ${fit(command, 32)} ${terminal.paint("dim", what)}`);
+    const commands = next(trees, options);
+    const columns = Math.max(32, ...commands.map(([command]) => widthOf(command)));
+    for (const [command, what] of commands)
+      terminal.line(`  ${fit(command, columns)} ${terminal.paint("dim", what)}`);
   });
 }
 
@@ -48,19 +51,22 @@ async function readTrees(options: StoreOptions): Promise<readonly TreeSummary[]>
   }
 }
 
-function next(trees: readonly TreeSummary[]): readonly (readonly [string, string])[] {
+function next(
+  trees: readonly TreeSummary[],
+  { store }: StoreOptions,
+): readonly (readonly [string, string])[] {
   if (trees.length === 0) {
     return [
-      ["npx coppice demo", "see a tree of agents at work; needs no key"],
+      [commandLine("demo", { store }), "see a tree of agents at work; needs no key"],
       ["npx coppice doctor", "what is on this machine"],
       ["npx coppice --help", "all commands"],
     ];
   }
   const watched = trees[0]!.owner !== null;
   return [
-    watched ? ["npx coppice tree --watch", "the newest tree, live"] : ["npx coppice tree", "the newest tree"],
-    ["npx coppice log", "what happened in it"],
-    ["npx coppice why /root", "why an agent does what it does"],
+    [commandLine("tree", { watch: watched, store }), watched ? "the newest tree, live" : "the newest tree"],
+    [commandLine("log", { store }), "what happened in it"],
+    [commandLine("why /root", { store }), "why an agent does what it does"],
     ["npx coppice --help", "all commands"],
   ];
 }

@@ -1,6 +1,7 @@
 /** Options that commands share, and how their values are read. */
 import { type Command, InvalidArgumentError } from "commander";
 import type { Store } from "../../store/port.ts";
+import type { GivenOptions } from "../screen/command-line.ts";
 import { findTree } from "../find-tree.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";
 import { openForReading, storePlace } from "../store-place.ts";
@@ -40,6 +41,11 @@ export function withConfig(command: Command): Command {
 
 export function withTree(command: Command, told: Told): Command {
   return withStore(command, told).option("--tree <id>", "the tree, by its id; default: the newest");
+}
+
+/** What a command on the same tree is to be given again. */
+export function given({ store, tree }: TreeOptions): GivenOptions {
+  return { tree, store };
 }
 
 /** Opens the store for reading, and closes it after. */

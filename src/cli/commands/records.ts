@@ -7,9 +7,10 @@ import type { OwedWork, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Page, Store, StoreView } from "../../store/port.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
 import { clean, clip, fit, type Style, type Terminal, widthOf, wrap } from "../terminal.ts";
-import { reading, type Told, type TreeOptions, wholeNumber, withTree } from "./options.ts";
+import { given, reading, type Told, type TreeOptions, wholeNumber, withTree } from "./options.ts";
 import { lookAtThreads } from "./threading.ts";
 
 interface Options extends TreeOptions {
@@ -18,6 +19,7 @@ interface Options extends TreeOptions {
 }
 
 const ID_COLUMNS = 25;
+const ROWS = 100;
 
 export function addRecords(program: Command, terminal: Terminal): void {
   paged(program.command("works"), { json: "NDJSON, a work a line", example: "works --limit 20" })
@@ -67,7 +69,7 @@ export function addRecords(program: Command, terminal: Terminal): void {
 
 function paged(command: Command, told: Told): Command {
   return withTree(command, told)
-    .option("--limit <n>", "rows a page", wholeNumber(1, 10_000), 100)
+    .option("--limit <n>", "rows a page", wholeNumber(1, 10_000), ROWS)
     .option("--after <cursor>", "the page after this one; a page tells its cursor");
 }
 
@@ -79,7 +81,7 @@ function pageOf(options: Options) {
 async function requireCursor(
   store: Store,
   tree: TreeReader,
-  { after }: Options,
+  { after, store: place }: Options,
   name: "works" | "transfers",
   rowOf: (view: StoreView, id: string) => { readonly treeId: TreeId } | undefined,
 ): Promise<void> {
@@ -90,7 +92,7 @@ async function requireCursor(
   throw badUse(
     row === undefined
       ? `--after \`${after}\` is no cursor of ${name}; give the id that a page ends with ("more: ${command} --after …"), or leave out --after for the first page.`
-      : `--after ${after} is a cursor of another tree; see that one with: ${command} --tree ${row.treeId} --after ${after}`,
+      : `--after ${after} is a cursor of another tree; see that one with: ${commandLine(name, { tree: row.treeId, after, store: place })}`,
   );
 }
 
@@ -98,17 +100,19 @@ function table<T>(
   terminal: Terminal,
   page: Page<T>,
   options: Options,
-  name: string,
+  command: string,
   print: () => void,
 ): void {
   if (options.json === true) {
     for (const row of page.rows) terminal.json(row);
   } else if (page.rows.length === 0) {
-    terminal.line(`There are no ${name.replace(" ", " of ")}.`);
+    terminal.line(`There are no ${command.replace(" ", " of ")}.`);
   } else {
     print();
   }
-  if (page.next !== null) terminal.note(`more: npx coppice ${name} --after ${page.next}`);
+  if (page.next === null) return;
+  const limit = options.limit === ROWS ? undefined : options.limit;
+  terminal.note(`more: ${commandLine(command, { after: page.next, limit, ...given(options) })}`);
 }
 
 function workLines(terminal: Terminal, work: WorkRecord): string[] {

@@ -6,11 +6,20 @@ import type { StoreView } from "../../store/port.ts";
 import type { ForkOptions, PlannedFork } from "../../runtime/threads.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
 import { badUse, CommandError, EXIT } from "../failure.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { pointName, titleOf } from "../screen/thread-lines.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
 import { type StoreOptions, wholeNumber } from "./options.ts";
 import { requireTitle } from "./thread-life.ts";
-import { actOn, type At, changeThreads, tellChange, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+import {
+  actOn,
+  type At,
+  changeThreads,
+  continueCommand,
+  tellChange,
+  THREAD_ARGUMENT,
+  threadCommand,
+} from "./threading.ts";
 
 const STRATEGIES = ["auto", "native", "replay", "new-session"] as const;
 type Strategy = (typeof STRATEGIES)[number];
@@ -73,7 +82,7 @@ export function addThreadFork(thread: Command, terminal: Terminal): void {
         const made = transfer.rows.find((row) => row.id === answer["transfer_id"]);
         tellChange(terminal, options, appliedBy, { ...answer, into: into.id }, [
           `${titleOf(found)} comes back into ${titleOf(into)}: what it did${made === undefined ? "" : ` up to run ${made.sourcePoint.ordinal}`} is told with the next message there.`,
-          `Next: npx coppice thread continue ${into.id} -- "…"`,
+          `Next: ${continueCommand(into.id, options)}`,
         ]);
       }),
     );
@@ -114,7 +123,7 @@ async function fork(terminal: Terminal, id: string, options: Options): Promise<v
       terminal.line("Draft, the message that it was cut before:");
       for (const line of cleanLines(draft.text)) terminal.line(`  ${line}`);
     }
-    terminal.line(`Next: npx coppice thread continue ${thread.id} -- "…"`);
+    terminal.line(`Next: ${continueCommand(thread.id, options)}`);
   });
 }
 
@@ -195,7 +204,7 @@ function tellNewSession(
   }
   terminal.line("No fork is made. A new thread begins with nothing, and may refer to this one:");
   terminal.line(`  ${source.id}, ${pointName(point)}`);
-  terminal.line("Next: npx coppice thread new");
+  terminal.line(`Next: ${commandLine("thread new", { config: options.config, store: options.store })}`);
 }
 
 export function quoted(text: string): string {

@@ -8,6 +8,7 @@ import { badUse } from "../failure.ts";
 import { PRACTICE } from "../practice.ts";
 import { hostOf } from "../run-tree.ts";
 import { providerName } from "../screen/coverage-lines.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { titleOf } from "../screen/thread-lines.ts";
 import { newStorePlace } from "../store-place.ts";
 import { clean, type Terminal } from "../terminal.ts";
@@ -15,6 +16,7 @@ import type { StoreOptions } from "./options.ts";
 import {
   actOn,
   changeThreads,
+  continueCommand,
   tellChange,
   THREAD_ARGUMENT,
   threadCommand,
@@ -68,7 +70,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
           thread.id,
           `${titleOf(thread)} begins on ${providerName(provider, model)}, in ${clean(workspace)}. Nothing has run yet.`,
           ...made,
-          `Next: npx coppice thread continue ${thread.id} -- "…"`,
+          `Next: ${continueCommand(thread.id, options)}`,
         ]);
       });
     });
@@ -115,7 +117,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
             ? await actOn(terminal, at, { treeId }, "close", { target, politely: true })
             : null;
         const closed = await at.threads.get(id);
-        const said = `${closed.id} is ${closed.status}. To go on from it: npx coppice thread fork ${closed.id}`;
+        const said = `${closed.id} is ${closed.status}. To go on from it: ${commandLine(`thread fork ${closed.id}`, { config: options.config, store: options.store })}`;
         tellChange(terminal, options, applied?.appliedBy ?? null, closed, [said]);
       }),
     );

@@ -6,6 +6,7 @@ import type { SnapshotRecord } from "../../protocol/snapshot.ts";
 import type { RunRecord } from "../../protocol/run.ts";
 import type { StoreView } from "../../store/port.ts";
 import { badUse } from "../failure.ts";
+import { commandLine } from "../screen/command-line.ts";
 import {
   contextLines,
   listLines,
@@ -20,6 +21,7 @@ import { type At, lookAtThreads, reconcileThreads, THREAD_ARGUMENT, threadComman
 /** What a shell may have been given to know which thread it belongs to: shown by `show`, and never acted on (S1-14). */
 const LABEL = "COPPICE_THREAD_ID";
 const SHOWN_RUNS = 10;
+const SHOWN_THREADS = 20;
 
 interface ListOptions extends StoreOptions {
   readonly all?: boolean;
@@ -31,7 +33,7 @@ export function addThreadLook(thread: Command, terminal: Terminal): void {
   withStore(thread.command("list"), { json: "NDJSON, a thread a line", example: "thread list --all" })
     .description("show the open threads of this folder, newest first")
     .option("--all", "those of every folder, and closed and archived ones")
-    .option("--limit <n>", "threads a page", wholeNumber(1, 10_000), 20)
+    .option("--limit <n>", "threads a page", wholeNumber(1, 10_000), SHOWN_THREADS)
     .option("--after <cursor>", "the page after this one; a page tells its cursor")
     .action((options: ListOptions) => lookAtThreads(options, (at) => list(terminal, at, options)));
 
@@ -49,7 +51,7 @@ export function addThreadLook(thread: Command, terminal: Terminal): void {
       return reconcileThreads(options, async (at) => {
         const shown = await shownThread(at, id, options.runs);
         if (options.json === true) terminal.json(asJson(shown));
-        else for (const line of threadLines(terminal, shown)) terminal.line(line);
+        else for (const line of threadLines(terminal, shown, options)) terminal.line(line);
       });
     });
 
@@ -94,15 +96,15 @@ async function list(terminal: Terminal, { store, threads }: At, options: ListOpt
     for (const one of page.rows) terminal.json(one);
   } else if (page.rows.length === 0) {
     const none = options.all === true ? "There are no threads." : `There are no open threads of ${folder}.`;
-    terminal.line(`${none} Start one with: npx coppice thread new`);
+    terminal.line(`${none} Start one with: ${commandLine("thread new", { store: options.store })}`);
   } else {
     const look = { now: systemClock.now(), folders: options.all === true };
     for (const one of page.rows) for (const line of listLines(terminal, one, look)) terminal.line(line);
   }
   if (page.next !== null) {
-    terminal.note(
-      `more: npx coppice thread list${options.all === true ? " --all" : ""} --after ${page.next}`,
-    );
+    const { all, store } = options;
+    const limit = options.limit === SHOWN_THREADS ? undefined : options.limit;
+    terminal.note(`more: ${commandLine("thread list", { all, after: page.next, limit, store })}`);
   }
 }
 

@@ -4,6 +4,7 @@ import type { OrdinalRange } from "../../protocol/ordinals.ts";
 import type { RolledBack, RollbackTo } from "../../threads/rollback.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
 import { badUse } from "../failure.ts";
+import { commandLine, type GivenOptions } from "../screen/command-line.ts";
 import { coverageLines, runsNamed } from "../screen/coverage-lines.ts";
 import { stateOf } from "../screen/thread-lines.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
@@ -26,7 +27,7 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
     .option(
       "--before-message <n>",
       "from this message of yours on, which becomes a draft",
-      wholeNumber(0, Infinity),
+      wholeNumber(1, Infinity),
     )
     .option("--undo", "undo the newest rollback, as long as no run has started since")
     .option("--native", "only if the provider rolls its own conversation back, where it has one")
@@ -60,7 +61,7 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
         );
         tellChange(terminal, options, null, after, [
           `${after.id} has ${after.messages} history entries, ${after.messages - before.messages} of them new. ` +
-            `Read them: npx coppice thread history ${after.id}`,
+            `Read them: ${commandLine(`thread history ${after.id}`, again(options))}`,
         ]);
       }),
     );
@@ -92,8 +93,18 @@ async function rollback(terminal: Terminal, id: string, options: RollbackOptions
     }
     const done = await threads.rollBack(id, { to, native: options.native === true ? "demanded" : "allowed" });
     const thread = await threads.get(id);
-    tellChange(terminal, options, null, { ...done, thread }, rolledBackLines(terminal, done, thread));
+    tellChange(
+      terminal,
+      options,
+      null,
+      { ...done, thread },
+      rolledBackLines(terminal, done, thread, options),
+    );
   });
+}
+
+function again({ config, store }: StoreOptions): GivenOptions {
+  return { config, store };
 }
 
 /** Null for the undo. */
@@ -114,7 +125,12 @@ const NATIVE: Readonly<Record<RolledBack["native"], string | null>> = {
   given_up: "The next run begins a new conversation there, and is told of what is left.",
 };
 
-function rolledBackLines(terminal: Terminal, done: RolledBack, thread: ThreadDocument): string[] {
+function rolledBackLines(
+  terminal: Terminal,
+  done: RolledBack,
+  thread: ThreadDocument,
+  options: StoreOptions,
+): string[] {
   const { target, runs, draft, native, refusal } = done;
   if (runs.length === 0) return [`Nothing lies after run ${target}: nothing was taken back.`];
   const left = target === 0 ? "no run is left" : `run ${target} is the last one`;
@@ -124,7 +140,7 @@ function rolledBackLines(terminal: Terminal, done: RolledBack, thread: ThreadDoc
     ...(refusal === null ? [] : [`The provider said: ${clean(refusal)}`]),
     ...(draft === null ? [] : ["Draft:", ...cleanLines(draft.text).map((line) => `  ${line}`)]),
     ...(thread.coverage.length === 0 ? [] : coverageLines(terminal, thread.coverage)),
-    `To undo it, before the next run: npx coppice thread rollback ${thread.id} --undo`,
+    `To undo it, before the next run: ${commandLine(`thread rollback ${thread.id}`, { undo: true, ...again(options) })}`,
   ];
 }
 

@@ -1,5 +1,6 @@
 /** `coppice thread transcript` and `history`: what was said, and what happened as its providers tell it. */
 import type { Command } from "commander";
+import { commandLine } from "../screen/command-line.ts";
 import { historyLine, transcriptLines } from "../screen/transcript-lines.ts";
 import type { Terminal } from "../terminal.ts";
 import { type StoreOptions, wholeNumber, withStore } from "./options.ts";
@@ -16,6 +17,10 @@ interface HistoryOptions extends StoreOptions {
   readonly limit: number;
 }
 
+const ENTRIES = 50;
+/** A page of another size goes on in that size. */
+const asked = (limit: number): number | undefined => (limit === ENTRIES ? undefined : limit);
+
 export function addThreadPast(thread: Command, terminal: Terminal): void {
   withStore(thread.command("transcript"), {
     json: "NDJSON, an entry a line",
@@ -24,18 +29,19 @@ export function addThreadPast(thread: Command, terminal: Terminal): void {
     .description("show the conversation, with what a fork has inherited; the newest page, oldest entry first")
     .argument("<thread>", THREAD_ARGUMENT)
     .option("--before <place>", "the page before this one; a page tells its place")
-    .option("--limit <n>", "entries a page", wholeNumber(1, 10_000), 50)
+    .option("--limit <n>", "entries a page", wholeNumber(1, 10_000), ENTRIES)
     .option("--full", "each entry whole, however long")
     .action((id: string, options: TranscriptOptions) =>
       lookAtThreads(options, async ({ threads }) => {
-        const { before, limit } = options;
+        const { before, limit, full, store } = options;
         const page = await threads.transcript(id, { limit, ...(before === undefined ? {} : { before }) });
-        if (page.before !== null)
-          terminal.note(`before: npx coppice thread transcript ${id} --before ${page.before}`);
+        if (page.before !== null) {
+          const again = { before: page.before, limit: asked(limit), full, store };
+          terminal.note(`before: ${commandLine(`thread transcript ${id}`, again)}`);
+        }
         for (const entry of page.entries) {
           if (options.json === true) terminal.json(entry);
-          else
-            for (const line of transcriptLines(terminal, entry, options.full === true)) terminal.line(line);
+          else for (const line of transcriptLines(terminal, entry, full === true)) terminal.line(line);
         }
         if (page.entries.length === 0 && options.json !== true) terminal.line("Nothing has been said yet.");
         if (!page.complete)
@@ -50,10 +56,10 @@ export function addThreadPast(thread: Command, terminal: Terminal): void {
     .description("show what happened, as its providers tell it; it is never what a run is told")
     .argument("<thread>", THREAD_ARGUMENT)
     .option("--after <cursor>", "the page after this one; a page tells its cursor")
-    .option("--limit <n>", "entries a page", wholeNumber(1, 10_000), 50)
+    .option("--limit <n>", "entries a page", wholeNumber(1, 10_000), ENTRIES)
     .action((id: string, options: HistoryOptions) =>
       reconcileThreads(options, async ({ threads }) => {
-        const { after = null, limit } = options;
+        const { after = null, limit, config, store } = options;
         const { rows, next, level } = await threads.history(id, { limit, after });
         for (const entry of rows) {
           if (options.json === true) terminal.json(entry);
@@ -63,7 +69,9 @@ export function addThreadPast(thread: Command, terminal: Terminal): void {
           if (rows.length === 0) terminal.line("Nothing has been collected yet.");
           else if (level !== null && level !== "complete") terminal.note(`This is not all: ${level}.`);
         }
-        if (next !== null) terminal.note(`more: npx coppice thread history ${id} --after ${next}`);
+        if (next === null) return;
+        const again = { after: next, limit: asked(limit), config, store };
+        terminal.note(`more: ${commandLine(`thread history ${id}`, again)}`);
       }),
     );
 }

@@ -14,6 +14,7 @@ import { TreeReader } from "../../runtime/tree-reader.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
 import { badUse, CommandError, EXIT, exitOf } from "../failure.ts";
 import { hostOf, type ProviderChoice } from "../run-tree.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { requestLines } from "../screen/request-lines.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
@@ -88,9 +89,9 @@ async function proceed(
   else if (ended.outcome?.ending === "completed")
     for (const line of cleanLines(ended.outcome.text)) terminal.line(line);
   if (ended.outcome === null && requests.length > 0) {
-    for (const line of requestLines(terminal, requests)) terminal.note(line);
+    for (const line of requestLines(terminal, requests, options)) terminal.note(line);
   }
-  requireAnswered(thread, ended, draft !== null);
+  requireAnswered(thread, ended, draft !== null, options);
 }
 
 async function answered(
@@ -107,11 +108,17 @@ async function answered(
     return work ?? (await leaveToOwner(terminal, at, thread, message, choice, options));
   } catch (error) {
     if (!CoppiceError.is(error) || error.code !== "THREAD_BUSY") throw error;
-    const wait = `npx coppice agent wait ${thread.path} --tree ${thread.treeId}${owned ? "" : " --run"}`;
+    const { config, store } = options;
+    const wait = commandLine(`agent wait ${thread.path}`, {
+      tree: thread.treeId,
+      config,
+      store,
+      run: !owned,
+    });
     throw new CommandError(
       EXIT.incomplete,
       error.code,
-      `agent ${thread.path} is busy with an earlier message. To go on with it: ${wait}. What it waits for: npx coppice thread show ${thread.id}`,
+      `agent ${thread.path} is busy with an earlier message. To go on with it: ${wait}. What it waits for: ${showCommand(thread.id, options)}`,
     );
   }
 }
@@ -199,13 +206,18 @@ async function leaveToOwner(
 }
 
 /** @throws CommandError with the code of what went wrong. */
-function requireAnswered({ id }: ThreadDocument, { outcome, id: work }: WorkRecord, drafted: boolean): void {
+function requireAnswered(
+  { id }: ThreadDocument,
+  { outcome, id: work }: WorkRecord,
+  drafted: boolean,
+  options: Options,
+): void {
   if (outcome?.ending === "completed") return;
   if (outcome === null) {
     throw new CommandError(
       EXIT.incomplete,
       "WORK_INCOMPLETE",
-      `${work} has no answer yet. What it waits for: npx coppice thread show ${id}`,
+      `${work} has no answer yet. What it waits for: ${showCommand(id, options)}`,
     );
   }
   const kept = drafted ? " Your message is kept as a draft." : "";
@@ -214,6 +226,10 @@ function requireAnswered({ id }: ThreadDocument, { outcome, id: work }: WorkReco
   throw new CommandError(
     error === null ? EXIT.incomplete : exitOf(error.code),
     error?.code ?? "WORK_INCOMPLETE",
-    `${why.replace(/[.!?]$/, "")}.${kept} See: npx coppice thread show ${id}`,
+    `${why.replace(/[.!?]$/, "")}.${kept} See: ${showCommand(id, options)}`,
   );
+}
+
+function showCommand(id: string, { config, store }: Options): string {
+  return commandLine(`thread show ${id}`, { config, store });
 }

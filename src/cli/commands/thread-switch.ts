@@ -7,7 +7,15 @@ import { previewLines } from "../screen/preview-lines.ts";
 import type { Terminal } from "../terminal.ts";
 import type { StoreOptions } from "./options.ts";
 import { PROVIDER_HELP } from "./thread-life.ts";
-import { actOn, changeThreads, ownerOf, tellChange, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+import {
+  actOn,
+  changeThreads,
+  continueCommand,
+  ownerOf,
+  tellChange,
+  THREAD_ARGUMENT,
+  threadCommand,
+} from "./threading.ts";
 
 interface Options extends StoreOptions {
   readonly provider?: string;
@@ -50,7 +58,7 @@ async function switchTo(terminal: Terminal, id: string, options: Options): Promi
     tellChange(terminal, options, appliedBy, chosen, [
       `The next run of ${chosen.id} goes to ${providerName(choice.provider, choice.model)}. Nothing is sent before its message.`,
       ...(chosen.coverage.length === 0 ? [] : coverageLines(terminal, chosen.coverage)),
-      `Next: npx coppice thread continue ${chosen.id} -- "…"`,
+      `Next: ${continueCommand(chosen.id, options)}`,
     ]);
   });
 }

@@ -13,6 +13,7 @@ import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
 import { DEFAULT_PACE_MS, Host, hostOf } from "../run-tree.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { openForReading, openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
 import { type StoreOptions, type Told, withConfig, withStore } from "./options.ts";
@@ -65,6 +66,11 @@ export async function withRuntime<T>(
   } finally {
     await store.close();
   }
+}
+
+/** What goes on with a thread, on what it has been given. */
+export function continueCommand(id: string, { config, store }: StoreOptions): string {
+  return commandLine(`thread continue ${id}`, { config, store }, '-- "…"');
 }
 
 export function ownerOf({ store }: At, { treeId }: Pick<ThreadDocument, "treeId">): Promise<Owner | null> {

@@ -4,12 +4,13 @@ import { delay, systemClock } from "../../platform/clock.ts";
 import type { AgentSummary, AskedRequest, Owner, TreeReader } from "../../runtime/tree-reader.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { LiveBlock } from "../screen/live.ts";
 import { requestLines } from "../screen/request-lines.ts";
 import { treeLines } from "../screen/tree-lines.ts";
 import { counted, statusWord } from "../screen/words.ts";
 import { clean, clip, type Terminal } from "../terminal.ts";
-import { reading, type TreeOptions, withTree } from "./options.ts";
+import { given, reading, type TreeOptions, withTree } from "./options.ts";
 
 interface Options extends TreeOptions {
   readonly watch?: boolean;
@@ -77,19 +78,19 @@ function withoutOwner(agents: readonly AgentSummary[]): ReadonlyMap<string, stri
 async function show(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
   const shown = await look(tree, options);
   if (options.json === true) terminal.json(asJson(tree, shown));
-  else for (const line of lines(terminal, tree, shown)) terminal.line(line);
+  else for (const line of lines(terminal, tree, shown, options)) terminal.line(line);
 }
 
 async function watch(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
   if (!terminal.interactive && options.json !== true) {
     throw badUse(
-      "--watch draws on a terminal, and this is none; use --watch --json, or: npx coppice log --follow",
+      `--watch draws on a terminal, and this is none; use --watch --json, or: ${commandLine("log", { ...given(options), follow: true })}`,
     );
   }
   const block =
     options.json === true
       ? null
-      : new LiveBlock(terminal, async () => lines(terminal, tree, await look(tree, options)));
+      : new LiveBlock(terminal, async () => lines(terminal, tree, await look(tree, options), options));
   let seen = "";
   try {
     while (!terminal.signal.aborted) {
@@ -114,6 +115,7 @@ function lines(
   terminal: Terminal,
   tree: TreeReader,
   { title, owner, agents, words, requests }: Shown,
+  options: Options,
 ): string[] {
   const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
   const head = `${clean(title ?? "tree")} · ${counted(agents.length, "agent")} · ${who}`;
@@ -126,7 +128,7 @@ function lines(
       live: false,
       ...(words === null ? {} : { words }),
     }),
-    ...requestLines(terminal, requests),
+    ...requestLines(terminal, requests, options),
   ];
 }
 

@@ -7,8 +7,10 @@ import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { DEMO_TITLE } from "../demo/job.ts";
 import { CommandError, EXIT } from "../failure.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { workState } from "../screen/words.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
+import type { StoreOptions } from "./options.ts";
 
 const LOOK_MS = 100;
 
@@ -22,7 +24,7 @@ export async function worksToWaitFor(store: Store, agent: AgentRecord): Promise<
   throw new CommandError(
     EXIT.notFound,
     "AGENT_NOT_FOUND",
-    `${agent.path} has no work to wait for; give it a task with: coppice agent followup ${agent.path} "…"`,
+    `${agent.path} has no work to wait for; give it a task with: npx coppice agent followup ${agent.path} "…"`,
   );
 }
 
@@ -62,11 +64,11 @@ export async function reportWorks(
   terminal: Terminal,
   store: Store,
   ids: readonly string[],
-  json: boolean,
+  options: StoreOptions,
 ): Promise<void> {
   const works = await recordsOf(store, ids);
   for (const work of works) {
-    if (json) terminal.json(work);
+    if (options.json === true) terminal.json(work);
     else printOutcome(terminal, work);
   }
   const failed = works.find((work) => work.outcome?.ending !== "completed");
@@ -74,7 +76,7 @@ export async function reportWorks(
   throw new CommandError(
     EXIT.incomplete,
     "WORK_INCOMPLETE",
-    `${failed.id} of ${failed.executorPath} is ${workState(failed)}. See: coppice why ${failed.executorPath}`,
+    `${failed.id} of ${failed.executorPath} is ${workState(failed)}. See: ${commandLine(`why ${failed.executorPath}`, { tree: failed.treeId, store: options.store })}`,
   );
 }
 

@@ -24,7 +24,7 @@ export function addWhy(program: Command, terminal: Terminal): void {
         for (const reason of explanation.reasons) {
           for (const line of wrap(`- ${clean(reason)}`, terminal.columns, "  ")) terminal.line(line);
         }
-        for (const request of requests) terminal.line(`Answer: ${answerCommand(request, requests)}`);
+        for (const request of requests) terminal.line(`Answer: ${answerCommand(request, options)}`);
       });
     });
 }

@@ -2,7 +2,7 @@
 import type { RuntimeEvent } from "../../protocol/events.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { clean, type Style } from "../terminal.ts";
-import { shortName } from "./words.ts";
+import { type Names, shortName } from "./words.ts";
 
 export interface EventLine {
   readonly who: string;
@@ -21,9 +21,9 @@ const TOLD_ELSEWHERE = new Set([
 ]);
 
 /** Null for an event that tells a follower nothing. */
-export function eventLine(event: RuntimeEvent): EventLine | null {
+export function eventLine(event: RuntimeEvent, name: Names = shortName): EventLine | null {
   const { data } = event;
-  const who = event.path === null ? "tree" : shortName(event.path);
+  const who = event.path === null ? "tree" : name(event.path);
   const line = (what: string, style: Style | null = null): EventLine => ({ who, what: clean(what), style });
   switch (event.type) {
     case "tree.opened":
@@ -31,7 +31,7 @@ export function eventLine(event: RuntimeEvent): EventLine | null {
     case "tree.claimed":
       return line("has an owner", "dim");
     case "agent.spawned":
-      return line(`is started by ${shortName(text(data, "parent"))}`, "green");
+      return line(`is started by ${name(text(data, "parent"))}`, "green");
     case "agent.loaded":
       return line("is loaded", "dim");
     case "agent.unloaded":
@@ -45,7 +45,7 @@ export function eventLine(event: RuntimeEvent): EventLine | null {
     case "agent.closed":
       return line("is closed", "dim");
     case "mail.accepted":
-      return mailLine(event, line);
+      return mailLine(event, line, name);
     case "mail.dead_lettered":
       return line(`loses a message: ${text(data, "reason")}`, "red");
     case "mail.redirected":
@@ -73,15 +73,21 @@ export function eventLine(event: RuntimeEvent): EventLine | null {
     case "budget.spent":
       return line(`has spent its ${text(data, "budget")}`, "red");
     case "command.applied":
-      return line(`obeys a command from outside: ${text(data, "verb")}`, "cyan");
+      return data["refused"] === true
+        ? line(`refuses a command from outside: ${text(data, "verb")}`, "yellow")
+        : line(`obeys a command from outside: ${text(data, "verb")}`, "cyan");
     default:
       return null;
   }
 }
 
-function mailLine(event: RuntimeEvent, line: (what: string, style?: Style) => EventLine): EventLine | null {
+function mailLine(
+  event: RuntimeEvent,
+  line: (what: string, style?: Style) => EventLine,
+  name: Names,
+): EventLine | null {
   const { data } = event;
-  const author = shortName(text(data, "author"));
+  const author = name(text(data, "author"));
   switch (text(data, "kind")) {
     case "message":
       return line(`gets a message from ${author}`, "cyan");

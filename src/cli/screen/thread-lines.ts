@@ -3,6 +3,7 @@ import type { PinSection, SnapshotLine, SnapshotRecord } from "../../protocol/sn
 import type { ForkDraft } from "../../protocol/thread.ts";
 import type { ThreadActivity, ThreadDocument, ThreadSummary } from "../../threads/thread-view.ts";
 import { clean, clip, fit, type Terminal, wrap } from "../terminal.ts";
+import { commandLine } from "./command-line.ts";
 import { coverageLines, providerName } from "./coverage-lines.ts";
 import { ago, counted, opening } from "./words.ts";
 
@@ -75,8 +76,13 @@ export interface ShownThread {
   readonly ordinals: ReadonlyMap<string, string>;
 }
 
-export function threadLines(terminal: Terminal, shown: ShownThread): string[] {
-  const { thread, runs, context, draft } = shown;
+/** @param options what `thread show` was given, for the commands that are printed. */
+export function threadLines(
+  terminal: Terminal,
+  shown: ShownThread,
+  options: { readonly store?: string; readonly config?: string },
+): string[] {
+  const { thread, context, draft } = shown;
   const fact = (label: string, text: string): string =>
     clip(`${fit(label, LABEL_COLUMNS)}${text}`, terminal.room);
   const { forkedFrom, selection } = thread;
@@ -97,7 +103,7 @@ export function threadLines(terminal: Terminal, shown: ShownThread): string[] {
       : [fact("history", `${shown.history.level}, ${counted(shown.history.entries, "entry", "entries")}`)]),
     ...(draft === null ? [] : [fact("draft", opening(draft.text))]),
     ...(thread.legacy ? [fact("legacy", "legacy-unthreaded: it has no context, forks or pins")] : []),
-    ...section(terminal, "Runs", runLines(terminal, runs, thread.executions)),
+    ...section(terminal, "Runs", runLines(terminal, shown, options)),
     ...section(
       terminal,
       "Who knows what",
@@ -133,7 +139,11 @@ function section(terminal: Terminal, title: string, lines: readonly string[]): s
   return lines.length === 0 ? [] : ["", terminal.paint("bold", title), ...lines];
 }
 
-function runLines(terminal: Terminal, runs: readonly ShownRun[], all: number): string[] {
+function runLines(
+  terminal: Terminal,
+  { runs, thread }: ShownThread,
+  { config, store }: { readonly store?: string; readonly config?: string },
+): string[] {
   if (runs.length === 0) return [];
   const providers = Math.min(
     24,
@@ -151,11 +161,11 @@ function runLines(terminal: Terminal, runs: readonly ShownRun[], all: number): s
       `${fit(number, 5, "right")}  ${fit(provider, providers)} ${fit(ended, 11)} ${fit(context, 8)} ${fit(history, 11)} ${asked}`,
       terminal.room,
     );
+  const all = thread.executions;
   const older = all - runs.length;
+  const showAll = commandLine(`thread show ${thread.id}`, { runs: all, config, store });
   return [
-    ...(older > 0
-      ? [terminal.paint("dim", `  ${counted(older, "older run")}: npx coppice thread show --runs ${all}`)]
-      : []),
+    ...(older > 0 ? [terminal.paint("dim", `  ${counted(older, "older run")}: ${showAll}`)] : []),
     terminal.paint("dim", row("run", "provider", "ended", "context", "history", "asked")),
     ...runs.map((run) => {
       const opened = run.opened === null ? "–" : String(run.opened);

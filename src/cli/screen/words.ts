@@ -49,6 +49,16 @@ export function shortName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
+/** What agents are called in lines. */
+export type Names = (path: string) => string;
+
+/** The last part of a path; the whole one where two of these agents would be called the same. */
+export function namesAmong(paths: readonly string[]): Names {
+  const counts = new Map<string, number>();
+  for (const path of paths) counts.set(shortName(path), (counts.get(shortName(path)) ?? 0) + 1);
+  return (path) => ((counts.get(shortName(path)) ?? 0) > 1 ? path : shortName(path));
+}
+
 export function ago(ms: number): string {
   if (ms < SECOND) return "now";
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;

@@ -17,7 +17,10 @@ export function logRows(journal: Journal, freeze: Freeze): LogRows {
   }
 
   return {
-    items: (id, from, limit) => transcripts.get(id)?.slice(from, from + limit) ?? [],
+    items: (id, from, limit) => {
+      const first = Math.max(0, from);
+      return transcripts.get(id)?.slice(first, first + limit) ?? [];
+    },
     appendItems(id, first, items) {
       const list = listOf(transcripts, id);
       const length = list.length;
