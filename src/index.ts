@@ -180,5 +180,5 @@ export type {
 } from "./platform/workspace/port.ts";
 export type { CaptureBounds } from "./platform/workspace/content.ts";
 export type { Random } from "./platform/ids.ts";
-export type { ProcessEnd, ProcessInput, ProcessOutput, ProcessSpec } from "./platform/process-group.ts";
+export type { ProcessEnd, ProcessInput, ProcessOutput, ProcessSpec } from "./platform/process.ts";
 export type { Identity } from "./platform/process-identity.ts";

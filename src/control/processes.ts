@@ -9,21 +9,18 @@
 import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { ProcessGroup } from "../store/port.ts";
-import {
-  groupLives,
-  type ProcessEnd,
-  type ProcessGroupLeader,
-  type ProcessSpec,
-  signalGroup,
-  startGroup,
-} from "../platform/process-group.ts";
+import type { ProcessEnd, ProcessInput, ProcessOutput, ProcessSpec } from "../platform/process.ts";
+import { groupLives, signalGroup, startGroup } from "../platform/process-group.ts";
 import { ownIdentity } from "../platform/process-identity.ts";
 import type { Tree } from "./tree.ts";
 
 /** A process that a tool has started; it ends with its lifetime. */
-export interface StartedProcess extends Pick<ProcessGroupLeader, "stdin" | "stdout" | "stderr"> {
+export interface StartedProcess {
   readonly pid: number;
   readonly exited: Promise<ProcessEnd>;
+  readonly stdin: ProcessInput;
+  readonly stdout: ProcessOutput;
+  readonly stderr: ProcessOutput;
 }
 
 /** How often a group whose leader is gone is looked at. */
