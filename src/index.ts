@@ -187,5 +187,5 @@ export type {
   ProcessSpec,
   StartedProcess,
   StartProcess,
-} from "./platform/process-group.ts";
+} from "./platform/process.ts";
 export type { Identity } from "./platform/process-identity.ts";

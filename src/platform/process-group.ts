@@ -6,65 +6,25 @@
  * - G2 A group is ended only while its leader is the process that was started, or is gone: a reused id is left alone.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import type { Writable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import type { Clock } from "./clock.ts";
+import type { ProcessEnd, ProcessSpec, StartProcess } from "./process.ts";
 import { groupRuns, processStart } from "./process-identity.ts";
-
-/** A process to start. */
-export interface ProcessSpec {
-  readonly command: string;
-  readonly args?: readonly string[];
-  readonly cwd?: string;
-  readonly env?: Readonly<Record<string, string | undefined>>;
-}
-
-/** How a process has ended. */
-export interface ProcessEnd {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
-/** Node's `Writable`, by what a program's compiler needs to see of it. */
-export interface ProcessInput {
-  write(chunk: string | Uint8Array): boolean;
-  end(chunk?: string | Uint8Array): unknown;
-  on(event: string, listener: (...values: never[]) => void): unknown;
-}
-
-/** Node's `Readable`, likewise. */
-export interface ProcessOutput extends AsyncIterable<string | Uint8Array> {
-  setEncoding(encoding: "utf8" | "latin1" | "hex" | "base64"): unknown;
-  on(event: string, listener: (...values: never[]) => void): unknown;
-  once(event: string, listener: (...values: never[]) => void): unknown;
-  resume(): unknown;
-}
 
 /** A process that leads a group and waits to be let go. */
 export interface ProcessGroupLeader {
   readonly pgid: number;
   /** Start time of the leader, in the unit of its system. */
   readonly startedAt: string;
-  readonly stdin: ProcessInput;
-  readonly stdout: ProcessOutput;
-  readonly stderr: ProcessOutput;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
   /** Resolves when the leader has ended; others of its group may go on. */
   readonly exited: Promise<ProcessEnd>;
   letGo(): void;
   /** Ends it before it has run. */
   abandon(): void;
 }
-
-/** A process that runs, in a group of its own; it ends with what it was started for. */
-export interface StartedProcess extends Pick<ProcessGroupLeader, "stdin" | "stdout" | "stderr"> {
-  readonly pid: number;
-  readonly exited: Promise<ProcessEnd>;
-}
-
-/**
- * Starts a process that ends when `lifetime` is over: by `SIGTERM`, and by `SIGKILL` after a grace time, with all of its group.
- * @throws the lifetime's reason, or what starting it failed with.
- */
-export type StartProcess = (spec: ProcessSpec, lifetime: AbortSignal) => Promise<StartedProcess>;
 
 /** Waits for a line on its fourth channel, then becomes the command; at the end of that channel it ends. */
 const WAITING = 'read -r _ <&3 || exit 125; exec 3<&-; exec "$0" "$@"';
@@ -140,9 +100,9 @@ export function unregisteredProcesses(clock: Clock, graceMs: number): StartProce
   return async (spec, lifetime) => {
     lifetime.throwIfAborted();
     const leader = await startGroup(spec);
-    const { pgid, stdin, stdout, stderr, exited } = leader;
+    const { pgid, startedAt, stdin, stdout, stderr, exited } = leader;
     lifetime.addEventListener("abort", () => endGroup(clock, graceMs, leader), { once: true });
     leader.letGo();
-    return { pid: pgid, stdin, stdout, stderr, exited };
+    return { pid: pgid, startedAt, stdin, stdout, stderr, exited };
   };
 }

@@ -3,8 +3,7 @@ import { z } from "zod";
 import { type Effect, EFFECTS } from "../protocol/agent.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { argumentsFault, check, functionOf, optionsOf } from "../platform/check.ts";
-import type { ProcessSpec } from "../platform/process-group.ts";
-import type { StartedProcess } from "../platform/process-group.ts";
+import type { ProcessSpec, StartedProcess } from "../platform/process.ts";
 import { toParameters } from "./built-in.ts";
 import { COLLABORATION_TOOLS, CONTEXT_TOOLS, RESULT_TOOLS, THREAD_TOOLS } from "../protocol/tools-words.ts";
 
