@@ -17,14 +17,14 @@ export type {
   SpawnRequest,
 } from "./runtime/agent.ts";
 export type { TreeCounts, TreeSummary } from "./runtime/trees.ts";
-export type { Owner } from "./runtime/tree-reader.ts";
+export type { Owner } from "./control/live-owner.ts";
+export type { SelectionInput } from "./threads/verbs.ts";
 export type { Work } from "./runtime/work.ts";
 export type {
   ContinueOptions,
   ForkOptions,
   MergeOptions,
   PlannedFork,
-  SelectionInput,
   ThreadReference,
   Threads,
 } from "./runtime/threads.ts";
@@ -32,7 +32,14 @@ export type { ThreadFilter, ThreadReads, TranscriptOptions } from "./runtime/thr
 export type { Connection, ConnectOptions } from "./runtime/connection.ts";
 export type { EventOptions, EventStream, StreamEvent } from "./runtime/event-stream.ts";
 export { commandTree, type CommandOptions, type CommandReceipt } from "./runtime/command-tree.ts";
-export type { AgentSummary, Counts, ListRequest, OwedWork, TreeSnapshot } from "./control/listing.ts";
+export type {
+  AskedRequest,
+  AgentSummary,
+  Counts,
+  ListRequest,
+  OwedWork,
+  TreeSnapshot,
+} from "./control/listing.ts";
 export type { InterruptInput, Touched } from "./control/interrupt.ts";
 export type { Explanation } from "./control/why.ts";
 export type { HostUsage } from "./control/host.ts";
@@ -59,7 +66,13 @@ export type { ForkPoint, ForkPointName } from "./lineage/fork-points.ts";
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
 
 export type { ToolHints } from "./tools/built-in.ts";
-export type { HostTool, HostToolOptions, HostToolResult, HostTools } from "./tools/host-tools.ts";
+export type {
+  HostCallOptions,
+  HostTool,
+  HostToolOptions,
+  HostToolResult,
+  HostTools,
+} from "./tools/host-tools.ts";
 export { toAiSdkTools, type AiSdkTool } from "./tools/bindings/ai-sdk.ts";
 export { answerOpenAICall, toOpenAITools } from "./tools/bindings/openai.ts";
 export { answerAnthropicToolUse, toAnthropicTools } from "./tools/bindings/anthropic.ts";
@@ -132,6 +145,7 @@ export type { AgentConfig, AgentRecord, AgentStatus, Effect, TreeRecord } from "
 export type { EventType, ProgressEvent, RuntimeEvent } from "./protocol/events.ts";
 export type { Json, JsonObject } from "./protocol/json.ts";
 export type { MailReceipt, MailRecord } from "./protocol/mail.ts";
+export type { Decision } from "./protocol/decision.ts";
 export type { RuntimeRequestRecord, WaitRecord } from "./protocol/wait.ts";
 export type { ProfileName } from "./protocol/profile.ts";
 export type { RunRecord } from "./protocol/run.ts";
@@ -188,4 +202,4 @@ export type {
   StartedProcess,
   StartProcess,
 } from "./platform/process.ts";
-export type { Identity } from "./platform/process-identity.ts";
+export type { ProcessIdentity, ProvenDead } from "./protocol/process-identity.ts";

@@ -9,6 +9,7 @@ import { loadRoles } from "../policy/roles.ts";
 import { loadModel } from "../providers/model/load-model.ts";
 import { createModelProvider } from "../providers/model/model-provider.ts";
 import type { ProviderAdapter } from "../providers/port.ts";
+import type { CommandOptions } from "../runtime/command-tree.ts";
 import { createRuntime } from "../runtime/create-runtime.ts";
 import { checkRuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -55,7 +56,7 @@ export class Host {
       models: (name) => loadModel(name, process.env),
       ...(model === null ? {} : { defaultModel: model }),
     });
-    const { providers, tools = [], secrets = [], ...rest } = this.#config;
+    const { providers, tools = [], secrets: _, ...rest } = this.#config;
     return createRuntime({
       roles: loadRoles(demoRoles, demoTools),
       limits: { residents: DEMO_RESIDENTS },
@@ -68,8 +69,19 @@ export class Host {
         ...providers,
       },
       tools: [...demoTools, ...tools],
-      secrets: [...KEYS.flatMap((name) => process.env[name] ?? []), ...secrets],
+      secrets: this.secrets,
     });
+  }
+
+  /** What nobody else is to read: the vendors' keys, and what the user's module names. */
+  get secrets(): readonly string[] {
+    return [...KEYS.flatMap((name) => process.env[name] ?? []), ...(this.#config.secrets ?? [])];
+  }
+
+  /** For a command on a tree that nobody runs: what a runtime here would know. */
+  get known(): Pick<CommandOptions, "secrets" | "lineage"> {
+    const { lineage } = this.#config;
+    return { secrets: this.secrets, ...(lineage === undefined ? {} : { lineage }) };
   }
 
   /**

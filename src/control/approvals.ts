@@ -2,6 +2,7 @@
  * Approval of a tool call of ours before it is done (XTR-4): a stored request like those that providers make, so that it
  * survives unload and restart. The call waits; once it is answered it is made again, and finds its answer.
  */
+import { readDecision } from "../protocol/decision.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RequestId } from "../protocol/ids.ts";
 import type { Caller } from "../protocol/tool.ts";
@@ -9,8 +10,6 @@ import { receiptKey } from "./idempotency.ts";
 import { currentRun } from "./runs.ts";
 import { openRequest } from "./steps.ts";
 import { must, type Transaction } from "./transaction.ts";
-
-const YES: ReadonlySet<string> = new Set(["yes", "y", "ok", "approve", "approved", "allow", "allowed"]);
 
 /**
  * The request that the call waits for; null when it was approved.
@@ -34,7 +33,7 @@ export function approvalOf(
   const request = must(tx.store.request(known), "request", known);
   if (request.status === "pending") return request.id;
   const answer = request.answer ?? request.status;
-  if (request.status === "resolved" && YES.has(answer.trim().toLowerCase())) return null;
+  if (request.status === "resolved" && readDecision(answer).verdict === "approved") return null;
   throw new RejectedError(
     "AUTHORITY_ESCALATION_DENIED",
     `${tool} was not approved (${answer}); do without it.`,

@@ -186,11 +186,7 @@ async function drive(tree: Tree, session: Session, signal: AbortSignal, generati
   const span = await startRunSpan(tree, session.agent, run);
   try {
     using clock = new RunClock(tree, session);
-    await driveRun(
-      session,
-      new RunJournal(tree, session, { abort: signal, timeUp: clock.over }, span),
-      signal,
-    );
+    await driveRun(session, new RunJournal(tree, session, { abort: signal, clock }, span), signal);
     await endRunSpan(tree, span, run);
   } catch (error) {
     endSpan(span, { failure: failureOf(error) }, tree.redact);

@@ -8,11 +8,12 @@ import type { Transaction } from "./transaction.ts";
 
 /**
  * The scope of a key: the agent for one that is given, the name for a user's. A call of a run without one is known by agent,
- * run, step and call id, since call ids repeat.
+ * run, step and call id, since call ids repeat; a host has no runs, and its call ids are its own to keep apart.
  */
 export function receiptKey(caller: Caller, key: string | undefined): string | null {
   if (key !== undefined) return `${caller.kind === "agent" ? caller.threadId : caller.name}:key:${key}`;
-  if (caller.kind !== "agent" || caller.runId === null || caller.callId === null) return null;
+  if (caller.kind !== "agent" || caller.callId === null) return null;
+  if (caller.runId === null) return `${caller.threadId}:host:call:${caller.callId}`;
   return `${caller.threadId}:${caller.runId}:${caller.step}:call:${caller.callId}`;
 }
 

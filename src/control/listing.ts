@@ -2,6 +2,7 @@
 import { type AgentPath, ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord, AgentStatus, LastOutcome, TreeRecord } from "../protocol/agent.ts";
 import type { ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { StoreView } from "../store/port.ts";
 import { statusOf } from "./status.ts";
@@ -110,6 +111,22 @@ export function owes(view: StoreView, agent: AgentRecord, live: Live): OwedWork[
 function describe(view: StoreView, work: WorkRecord, live: Live): OwedWork {
   const executor = view.agent(work.executor)!;
   return { work, executor: work.executorPath, status: statusOf(view, executor, live) };
+}
+
+/** A question or an approval, and the agent that waits for its answer. */
+export interface AskedRequest extends RuntimeRequestRecord {
+  readonly path: AgentPath;
+}
+
+/** What waits for an answer, of all agents or of one (WAI-2). */
+export function openRequests(view: StoreView, tree: TreeId, of?: ThreadId): readonly AskedRequest[] {
+  return view
+    .openRuns(tree)
+    .filter(({ threadId }) => of === undefined || threadId === of)
+    .flatMap(({ threadId }) => {
+      const { path } = view.agent(threadId)!;
+      return view.openRequestsOf(threadId).map((request) => ({ ...request, path }));
+    });
 }
 
 /** Registered, resident and running are three numbers (RES-1). */

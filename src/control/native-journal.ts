@@ -255,7 +255,7 @@ export function openNative(tree: Tree, agent: AgentRecord, provider: string): Pr
     workspace: config.workspace,
     effects: config.effects,
     instructions: config.instructions,
-    tools: tree.shared.toolHost.specs(agent),
+    tools: tree.shared.toolHost.specs(agent, tree),
     startProcess: processesOf(tree, threadId),
   });
 }

@@ -14,19 +14,15 @@ import { retry } from "./store-retry.ts";
 import type { Tree } from "./tree.ts";
 
 export class RunClock implements Disposable {
+  readonly #tree: Tree;
+  readonly #session: Session;
   readonly #over = new AbortController();
   readonly #timers: Timer[] = [];
 
   constructor(tree: Tree, session: Session) {
-    const limit = tree.limits.runWallClockMs;
-    if (limit === null) return;
-    const { id, reservedAt, waitedMs } = session.run!;
-    const { clock } = tree.shared;
-    const leftMs = Math.max(0, limit - (clock.now() - reservedAt - waitedMs));
-    this.#timers.push(
-      clock.setTimer(leftMs, () => this.#over.abort(timeIsUp())),
-      clock.setTimer(leftMs + tree.limits.wrapUpMs, () => endRun(tree, session, id)),
-    );
+    this.#tree = tree;
+    this.#session = session;
+    this.#start();
   }
 
   /** Aborted at the limit. */
@@ -34,8 +30,51 @@ export class RunClock implements Disposable {
     return this.#over.signal;
   }
 
+  /** Stands still meanwhile, and counts it as waited: what is done there has no time limit of ours. */
+  async stoppedDuring<T>(work: () => Promise<T>): Promise<T> {
+    const { clock } = this.#tree.shared;
+    const since = clock.now();
+    this[Symbol.dispose]();
+    try {
+      return await work();
+    } finally {
+      const waited = clock.now() - since;
+      if (waited > 0) await this.#waited(waited);
+      this.#start();
+    }
+  }
+
   [Symbol.dispose](): void {
-    for (const timer of this.#timers) timer.cancel();
+    for (const timer of this.#timers.splice(0)) timer.cancel();
+  }
+
+  #start(): void {
+    const tree = this.#tree;
+    const limit = tree.limits.runWallClockMs;
+    if (limit === null || this.#session.run === null) return;
+    const { id, reservedAt, waitedMs } = this.#session.run;
+    const { clock } = tree.shared;
+    const leftMs = Math.max(0, limit - (clock.now() - reservedAt - waitedMs));
+    this.#timers.push(
+      clock.setTimer(leftMs, () => this.#over.abort(timeIsUp())),
+      clock.setTimer(leftMs + tree.limits.wrapUpMs, () => endRun(tree, this.#session, id)),
+    );
+  }
+
+  async #waited(ms: number): Promise<void> {
+    const { id } = this.#session.run!;
+    await this.#tree.transact(
+      (tx) => {
+        const run = tx.store.run(id);
+        if (run === undefined || isSettled(run)) return null;
+        const next = { ...run, waitedMs: run.waitedMs + ms };
+        tx.store.putRun(next);
+        return { run: next, agent: tx.agent(run.threadId) };
+      },
+      (value) => {
+        if (value !== null) this.#session.absorb(value);
+      },
+    );
   }
 }
 

@@ -29,12 +29,14 @@ import { admitToProvider } from "./admit-request.ts";
 import { type ComposedInput, composeInput, leaveOut, overLimit } from "./compose.ts";
 import { answerRun } from "./answer.ts";
 import { allWaiting, collectCalls } from "./collect.ts";
+import { cutRunShort } from "./cut-short.ts";
 import { lendSlot } from "./dispatch.ts";
 import { NativeJournal } from "./native-journal.ts";
 import { acceptTurn } from "./native-thread.ts";
 import { acceptRequest, appendItems, currentRun, partialItems, suspendRun } from "./runs.ts";
 import { recordStep } from "./steps.ts";
 import { charge } from "./charge.ts";
+import type { RunClock } from "./run-clock.ts";
 import { inSpan } from "./run-span.ts";
 import { mustQuarantine, quarantine } from "./quarantine.ts";
 import { settleRun } from "./settle.ts";
@@ -52,6 +54,7 @@ export class RunJournal implements RunPorts {
   readonly #tree: Tree;
   readonly #session: Session;
   readonly #signal: AbortSignal;
+  readonly #clock: RunClock;
   readonly #span: Span;
   #start: RunStart | null = null;
   /** The limit that the next request wraps up for. */
@@ -60,16 +63,17 @@ export class RunJournal implements RunPorts {
   constructor(
     tree: Tree,
     session: Session,
-    signals: { readonly abort: AbortSignal; readonly timeUp: AbortSignal },
+    { abort, clock }: { readonly abort: AbortSignal; readonly clock: RunClock },
     span: Span,
   ) {
     this.#tree = tree;
     this.#session = session;
-    this.#signal = signals.abort;
-    this.timeUp = signals.timeUp;
+    this.#signal = abort;
+    this.#clock = clock;
+    this.timeUp = clock.over;
     this.#span = span;
     this.toolHost = tree.shared.toolHost;
-    this.tools = tree.shared.toolHost.specs(session.agent);
+    this.tools = tree.shared.toolHost.specs(session.agent, tree);
     this.conversationKey = tree.treeId;
     this.native = new NativeJournal(tree, session, () => this.#start);
   }
@@ -79,7 +83,7 @@ export class RunJournal implements RunPorts {
   }
 
   async start(): Promise<boolean> {
-    const begun = await beginStart(this.#tree, this.#session, this.#signal);
+    const begun = await beginStart(this.#tree, this.#session, this.#signal, this.#clock);
     if (begun === "refused") return false;
     this.#start = begun;
     return true;
@@ -156,17 +160,18 @@ export class RunJournal implements RunPorts {
     body: AssistantBody,
     usage: StepUsage | null,
     text: string,
+    cut: "length" | "content_filter" | null = null,
   ): Promise<"settled" | "continues"> {
     const { id } = this.#run;
-    const answer = await this.#tree.transact(
+    const about = { text, wrapUp: this.#wrapUp };
+    const { outcome } = await this.#tree.transact(
       (tx) =>
-        answerRun(tx, id, body, this.#usage(usage), {
-          text,
-          wrapUp: this.#wrapUp,
-        }),
+        cut === null
+          ? answerRun(tx, id, body, this.#usage(usage), about)
+          : cutRunShort(tx, id, body, this.#usage(usage), { ...about, cut }),
       (value) => this.#session.absorb(value),
     );
-    return answer.outcome;
+    return outcome;
   }
 
   async toolReturned(body: ResultBody): Promise<void> {

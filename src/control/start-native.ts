@@ -22,6 +22,7 @@ import type { NativeConversation } from "../session/native-conversation.ts";
 import type { Session } from "../session/session.ts";
 import type { StoreView } from "../store/port.ts";
 import { allOf } from "./family.ts";
+import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { conversationAt, type Destination, turnsFrom } from "./start-facts.ts";
 import { newProviderThread } from "./start-write.ts";
@@ -37,6 +38,7 @@ export class NativeStart {
   readonly #native: NativeConversation;
   readonly #to: Destination;
   readonly #signal: AbortSignal;
+  readonly #clock: RunClock;
 
   constructor(
     tree: Tree,
@@ -44,12 +46,14 @@ export class NativeStart {
     native: NativeConversation,
     to: Destination,
     signal: AbortSignal,
+    clock: RunClock,
   ) {
     this.#tree = tree;
     this.#session = session;
     this.#native = native;
     this.#to = to;
     this.#signal = signal;
+    this.#clock = clock;
   }
 
   get #runId(): RunId {
@@ -108,10 +112,9 @@ export class NativeStart {
     const { transferId, intent, turns, strict } = asked;
     let forked: NativeThread;
     try {
-      const answer = await nativeCall(
-        this.#native.session,
-        "forkThread",
-      )({ source: sourceRef, boundary, turns, intentId: intent, signal: this.#signal });
+      const forkThread = nativeCall(this.#native.session, "forkThread");
+      const given = { source: sourceRef, boundary, turns, intentId: intent, signal: this.#signal };
+      const answer = await this.#clock.stoppedDuring(() => forkThread(given));
       forked = await this.#nobodys(named(answer), sourceRef);
     } catch (error) {
       this.#signal.throwIfAborted();

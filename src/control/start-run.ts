@@ -26,6 +26,7 @@ import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from ".
 import { NativeStart } from "./start-native.ts";
 import { type StartText, textsOf, type ThreadAgent } from "./start-texts.ts";
 import { handoffBody, newProviderThread, transferOf, writeStart } from "./start-write.ts";
+import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { contextOf } from "./thread-context.ts";
 import type { Look } from "./transaction.ts";
@@ -74,10 +75,12 @@ export async function prepareStart(
   session: Session,
   to: Destination,
   signal: AbortSignal,
+  clock: RunClock,
 ): Promise<RunStart | null> {
   const { id } = session.run!;
   const { provider } = session;
-  const native = provider.loop === "ours" ? null : new NativeStart(tree, session, provider, to, signal);
+  const native =
+    provider.loop === "ours" ? null : new NativeStart(tree, session, provider, to, signal, clock);
   let memory = NOTHING_TRIED;
   let again = false;
   for (;;) {

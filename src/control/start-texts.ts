@@ -10,6 +10,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
+import { verifyHandoff } from "../lineage/handoff-record.ts";
 import { type BudgetRequest, budgetFor } from "../lineage/handoff/budget.ts";
 import { buildHandoff } from "../lineage/handoff/build.ts";
 import type { HandoffBuild, HandoffInput, SummaryOutcome } from "../lineage/handoff/input.ts";
@@ -71,7 +72,7 @@ function asWritten({ store }: Look, text: StartText): StartText {
       if (!same) return built;
       const { kind, strategy, coveredRuns, coveredRunOrdinals, payload, budget, createdByProvider } = handoff;
       const about = { kind, strategy, coveredRuns, coveredRunOrdinals, payload, budget, createdByProvider };
-      return { ...built, text: handoff.summaryText, about };
+      return { ...built, text: verifyHandoff(handoff).summaryText, about };
     },
   };
 }

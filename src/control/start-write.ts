@@ -7,7 +7,7 @@ import type { ItemBody } from "../protocol/transcript.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { BuiltHandoff } from "../lineage/handoff/input.ts";
 import type { HandoffBase, StartBase, StartFacts } from "../lineage/start-plan.ts";
-import { readyHandoff, supersedeHandoff } from "../lineage/handoff-record.ts";
+import { readyHandoff, supersedeHandoff, verifyHandoff } from "../lineage/handoff-record.ts";
 import {
   handoffOf,
   providerHandoffTransfer,
@@ -186,6 +186,7 @@ function runPoint(look: Look, agent: AgentRecord, ordinal: number): ContextSourc
   });
 }
 
-export function handoffBody({ id, summaryText }: HandoffRecord): ItemBody {
+export function handoffBody(handoff: HandoffRecord): ItemBody {
+  const { id, summaryText } = verifyHandoff(handoff);
   return { kind: "context", topic: "handoff", text: summaryText, handoffId: id };
 }

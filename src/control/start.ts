@@ -9,6 +9,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import { fail } from "../lineage/transfer.ts";
 import type { Session } from "../session/session.ts";
 import { foreignRuns } from "./own-conversation.ts";
+import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import type { Destination } from "./start-facts.ts";
@@ -22,11 +23,14 @@ export async function beginStart(
   tree: Tree,
   session: Session,
   signal: AbortSignal,
+  clock: RunClock,
 ): Promise<RunStart | null | "refused"> {
   const run = session.run!;
   try {
     const start =
-      run.acceptedAt === null ? await prepareStart(tree, session, destination(tree, session), signal) : null;
+      run.acceptedAt === null
+        ? await prepareStart(tree, session, destination(tree, session), signal, clock)
+        : null;
     session.foreign = await tree.look((look) => foreignOf(look, run, start?.providerThread ?? null));
     return start;
   } catch (error) {

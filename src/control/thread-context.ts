@@ -5,6 +5,7 @@
  * - T1 A run opens only on what matches its digest; what was tampered with opens nothing (C11.11).
  * - T2 Records from before threads have no binding and are projected into nothing (C17.6).
  */
+import { canonicalJson } from "../platform/canonical-json.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { ThreadBinding } from "../protocol/binding.ts";
 import { CoppiceError } from "../protocol/errors.ts";
@@ -111,9 +112,9 @@ function untampered(
   agent: AgentRecord,
   { binding }: RunRecord,
 ): SnapshotRecord | null | "tampered" {
-  // What was opened for another thread is not projected into this one (C17.5).
-  if (binding !== null && binding.id !== agent.threadId) return "tampered";
   try {
+    // What was opened for another thread, or on another context, is not projected into this one (C17.5).
+    if (binding !== null && canonicalJson(binding) !== canonicalJson(bindingOf(tx, agent))) return "tampered";
     return contextOf(tx, agent);
   } catch (error) {
     if (CoppiceError.is(error) && error.code === "THREAD_CONTEXT_TAMPERED") return "tampered";

@@ -18,7 +18,7 @@ import type { Profile } from "../protocol/profile.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Redact } from "../platform/redact.ts";
-import type { WorkspaceCapture, WorkspaceTrees } from "../platform/workspace/port.ts";
+import type { WorkspaceCapture, Worktrees } from "../platform/workspace/port.ts";
 import type { ResolveInput } from "../policy/resolve-config.ts";
 import type { StoreTx, StoreView } from "../store/port.ts";
 
@@ -114,7 +114,7 @@ export interface PlacedWorktree {
 /** What a runtime can do with workspaces; null what it was not given. */
 export interface Workspaces {
   readonly capture: WorkspaceCapture | null;
-  readonly trees: WorkspaceTrees | null;
+  readonly worktrees: Worktrees | null;
 }
 
 /** What a plan that changes nothing looks at; it runs in a read, or as a part of a transaction. */

@@ -145,7 +145,7 @@ export class Tree implements PlanContext {
 
   withinCeiling: PlanContext["withinCeiling"] = (config, above) => this.shared.withinCeiling(config, above);
 
-  toolEffects: PlanContext["toolEffects"] = (agent) => this.shared.toolHost.specs(agent);
+  toolEffects: PlanContext["toolEffects"] = (agent) => this.shared.toolHost.specs(agent, this);
 
   get lineage(): LineageLimits {
     return this.shared.lineage;

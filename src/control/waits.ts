@@ -135,13 +135,15 @@ export function collectWaits(
   const collected: Collected[] = [];
   for (const wait of tx.store.waitsOfRun(runId)) {
     if (wait.end === null || wait.step !== step || !callIds.has(wait.callId)) continue;
-    if (wait.threads !== undefined) collected.push(collectThreads(tx, wait, wait.threads));
-    else
-      collected.push(
-        tx.profile.richWait && wait.works.length > 0 ? collectJoin(tx, wait) : collectSummary(tx, wait),
-      );
+    collected.push(collectWait(tx, wait));
   }
   return collected;
+}
+
+/** The output of one that has ended. */
+export function collectWait(tx: Transaction, wait: WaitRecord): Collected {
+  if (wait.threads !== undefined) return collectThreads(tx, wait, wait.threads);
+  return tx.profile.richWait && wait.works.length > 0 ? collectJoin(tx, wait) : collectSummary(tx, wait);
 }
 
 /** The reference's three summaries, in our words (agents.md 31). */

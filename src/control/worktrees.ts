@@ -11,7 +11,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Caller } from "../protocol/tool.ts";
-import type { WorkspaceTrees, Worktree } from "../platform/workspace/port.ts";
+import type { Worktrees, Worktree } from "../platform/workspace/port.ts";
 import type { StoreView } from "../store/port.ts";
 import { agentsUnder } from "./family.ts";
 import { checkSpawn, type SpawnInput } from "./spawn.ts";
@@ -35,10 +35,10 @@ export async function spawnInWorktree<T extends Child>(
     (tx) => done(tx) ?? { workspace: checkSpawn(tx, caller, input).config.workspace },
   );
   if (!("workspace" in asked)) return asked;
-  const trees = requireTrees(tree);
+  const worktrees = requireWorktrees(tree);
   if (asked.workspace === null)
     throw refusal("the agent has no workspace; give one with `workspace`, or leave `isolation` out.");
-  const made = await make(tree, trees, asked.workspace, input.taskName);
+  const made = await make(tree, worktrees, asked.workspace, input.taskName);
   const { path, folder, repository, base } = made;
   let used = false;
   try {
@@ -46,13 +46,13 @@ export async function spawnInWorktree<T extends Child>(
     used = await tree.read((view) => view.agent(child.threadId)?.config.worktree?.path === path);
     return child;
   } finally {
-    if (!used) tree.jobs.add(path, (signal) => removeUnused(tree, trees, path, signal));
+    if (!used) tree.jobs.add(path, (signal) => removeUnused(tree, worktrees, path, signal));
   }
 }
 
-function requireTrees(tree: Tree): WorkspaceTrees {
-  const { trees } = tree.shared.workspaces;
-  if (trees !== null) return trees;
+function requireWorktrees(tree: Tree): Worktrees {
+  const { worktrees } = tree.shared.workspaces;
+  if (worktrees !== null) return worktrees;
   throw refusal(
     "this runtime makes no worktrees; give `createRuntime` a folder for them with `worktrees`, or leave `isolation` out.",
   );
@@ -66,13 +66,13 @@ function refusal(text: string): RejectedError {
 
 const NAME_CHARACTERS = 40;
 
-async function make(tree: Tree, trees: WorkspaceTrees, folder: string, taskName: string): Promise<Worktree> {
+async function make(tree: Tree, worktrees: Worktrees, folder: string, taskName: string): Promise<Worktree> {
   const { clock, lineage } = tree.shared;
   // A name of its own: a path that a spawn failed at may be asked for again.
   const unique = tree.ids.mint("thread").slice(-8);
   const name = `${taskName.slice(0, NAME_CHARACTERS)}-${unique}`;
   const within = { clock, limitMs: lineage.workspaceMs };
-  const made = await trees.add(folder, { owner: tree.treeId, name }, within);
+  const made = await worktrees.add(folder, { owner: tree.treeId, name }, within);
   if (made.status === "ready") return made;
   throw refusal(
     `no worktree of ${folder} can be made: ${made.reason}. Mend that, or leave \`isolation\` out and share the folder.`,
@@ -81,7 +81,7 @@ async function make(tree: Tree, trees: WorkspaceTrees, folder: string, taskName:
 
 async function removeUnused(
   tree: Tree,
-  trees: WorkspaceTrees,
+  worktrees: Worktrees,
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -89,7 +89,7 @@ async function removeUnused(
   try {
     // By rule: whether the spawn was stored may be unknown.
     const needed = await tree.read((view) => held(view, tree.treeId, path));
-    if (!needed) await trees.end(path, { clock, limitMs: lineage.workspaceMs, signal });
+    if (!needed) await worktrees.end(path, { clock, limitMs: lineage.workspaceMs, signal });
   } catch (error) {
     logger.warn({ path, err: error }, "a worktree that nobody uses stays until the tree is opened again");
   }
@@ -97,7 +97,7 @@ async function removeUnused(
 
 /** The worktree of an agent that was closed, if it had one. */
 export function endWorktreeOf(tree: Tree, threadId: ThreadId): void {
-  if (tree.shared.workspaces.trees === null) return;
+  if (tree.shared.workspaces.worktrees === null) return;
   tree.jobs.add(threadId, async (signal) => {
     try {
       const agent = await tree.read((view) => view.agent(threadId));
@@ -120,7 +120,7 @@ async function endWorktree(
   const { clock, lineage, store, workspaces } = tree.shared;
   const ended = (await tree.read((view) => held(view, tree.treeId, path)))
     ? { status: "kept" as const, reason: "a thread works in it" }
-    : await workspaces.trees!.end(path, { clock, limitMs: lineage.workspaceMs, signal });
+    : await workspaces.worktrees!.end(path, { clock, limitMs: lineage.workspaceMs, signal });
   const data: Record<string, Json> = { path, ...ended };
   const event = await store.commit(tree.lease, (tx) =>
     tx.appendEvent(tree.treeId, tree.ids.mint("evt"), tx.now(), {
@@ -156,9 +156,9 @@ function isWithin(folder: string | null, path: string): boolean {
  * the tree does next; those that are made from now on are not among them.
  */
 export async function sweepWorktrees(tree: Tree): Promise<void> {
-  const { trees } = tree.shared.workspaces;
-  if (trees === null) return;
-  for (const path of await trees.list(tree.treeId)) {
+  const { worktrees } = tree.shared.workspaces;
+  if (worktrees === null) return;
+  for (const path of await worktrees.list(tree.treeId)) {
     if (await tree.read((view) => held(view, tree.treeId, path))) continue;
     tree.jobs.add(path, async (signal) => {
       try {

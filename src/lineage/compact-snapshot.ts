@@ -53,7 +53,8 @@ export function compact(given: Draft, input: CompactInput): Projection {
     let left = all.length;
     for (const line of all) {
       if (over > 0 && left > keep && mayGo(line)) {
-        over -= bytesOf(line) + 1;
+        // The last of a section has no comma.
+        over -= bytesOf(line) + (left > 1 ? 1 : 0);
         left -= 1;
         note(section, line, false);
       } else kept.push(line);

@@ -61,6 +61,20 @@ export type NativeObstacle =
   | "point_inside_turn"
   | "point_before_head"
   | "source_busy";
+
+/** Each of them in words that follow a colon. */
+export const NATIVE_OBSTACLES: Readonly<Record<NativeObstacle, string>> = {
+  nothing_to_carry: "nothing lies before the point",
+  no_native_thread: "no conversation of a provider is behind the point",
+  other_provider: "the source ran on another provider",
+  no_fork: "the provider cannot fork",
+  no_fork_of_child: "the provider cannot fork the conversation of its own subagent",
+  weak_thread_ref: "the provider's name for the conversation does not hold",
+  turn_unknown: "the provider's turn at the point is not known any more",
+  point_inside_turn: "the provider cannot fork inside a turn",
+  point_before_head: "the provider can fork the end of its conversation only",
+  source_busy: "the source is at work in the provider",
+};
 /** Why a fork could not be given its context as text. */
 export type ReplayObstacle = "replay_disabled" | "nothing_to_carry";
 

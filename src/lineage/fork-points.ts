@@ -26,6 +26,7 @@ import {
   runOfItem,
   type ThreadReader,
 } from "./thread-reader.ts";
+import { wholePoint } from "./transfer.ts";
 
 /** A point of a thread as somebody names it. */
 export type ForkPointName =
@@ -136,7 +137,7 @@ function beforeMessage(
   }
   const first = run?.firstItem ?? item.index;
   const carries = reader.inherits || !onlyNotes(reader, 0, first);
-  const point = { ...emptyPoint(reader), ...named, items: carries ? first : 0 };
+  const point = { ...nowhere(reader), ...named, items: carries ? first : 0 };
   return { point, draft, sourceOutcome: null, carries, wholeRun: true };
 }
 
@@ -147,7 +148,7 @@ function afterItem(reader: ThreadReader, item: TranscriptItem, run: RunFacts | u
   if (run !== undefined) {
     return items >= end ? afterRun(reader, run, named) : inside(reader, run, named);
   }
-  const point = { ...emptyPoint(reader), ...named };
+  const point = { ...nowhere(reader), ...named };
   return { point, draft: null, sourceOutcome: null, carries: true, wholeRun: false };
 }
 
@@ -186,7 +187,7 @@ function inside(reader: ThreadReader, run: RunFacts, more: Partial<ContextSource
   const outcome = outcomeOf(run);
   return {
     point: {
-      ...emptyPoint(reader),
+      ...nowhere(reader),
       runId: run.id,
       ordinal: run.ordinal,
       providerThreadRef: native?.nativeThreadRef ?? null,
@@ -200,19 +201,8 @@ function inside(reader: ThreadReader, run: RunFacts, more: Partial<ContextSource
   };
 }
 
-function emptyPoint({ threadId }: ThreadReader): ContextSourcePoint {
-  return {
-    threadId,
-    runId: null,
-    checkpointId: null,
-    ordinal: 0,
-    items: 0,
-    turnItemId: null,
-    providerThreadRef: null,
-    providerTurnRef: null,
-    cut: "inclusive",
-  };
-}
+const nowhere = ({ threadId }: ThreadReader): ContextSourcePoint =>
+  wholePoint(threadId, { items: 0, ordinal: 0 });
 
 /** A run that is over and was not taken back. */
 function usable(reader: ThreadReader, run: RunFacts, point: string): RunFacts {

@@ -6,6 +6,7 @@ import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Redact } from "../platform/redact.ts";
 import { byteLength } from "../platform/text.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, RunId } from "../protocol/ids.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { illegal } from "./transfer.ts";
@@ -70,6 +71,26 @@ export function readyHandoff(input: {
     updatedAt: input.at,
     digest: sha256(canonicalJson(lasting)),
   };
+}
+
+/** @throws RejectedError `THREAD_CONTEXT_TAMPERED` for one whose text or coverage is not what was stored (C1.10, C11.11). */
+export function verifyHandoff(record: HandoffRecord): HandoffRecord {
+  const {
+    digest,
+    targetRunId: _1,
+    status: _2,
+    supersededBy: _3,
+    deliveredAt: _4,
+    updatedAt: _5,
+    ...lasting
+  } = record;
+  if (sha256(canonicalJson(lasting)) === digest) return record;
+  const { id, threadId } = record;
+  throw new RejectedError(
+    "THREAD_CONTEXT_TAMPERED",
+    `handoff ${id} is not what was stored; its text was sent to nobody. Write it anew, or restore it from a copy of the store.`,
+    { handoffId: id, threadId },
+  );
 }
 
 /** Its text was in an accepted request, once. */

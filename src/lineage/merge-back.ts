@@ -106,10 +106,3 @@ export function mergeBackDelta(
     items: without(items, toldItems).map(([from, last]) => [from, last + 1]),
   };
 }
-
-/** Files that were changed in the fork and in its parent since they parted, by name (C7.7). */
-export function conflictingFiles(inFork: Iterable<string>, inTarget: Iterable<string>): readonly string[] {
-  const there = new Set(inTarget);
-  // By code unit: no locale may change the order.
-  return [...new Set(inFork)].filter((file) => there.has(file)).toSorted((a, b) => (a < b ? -1 : 1));
-}

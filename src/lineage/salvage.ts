@@ -33,7 +33,7 @@ export function salvageOf(run: RunRecord, items: readonly TranscriptItem[], fact
     runs: [{ ...run, rolledBack: false }],
   };
   const { calls } = gather({ segments: [segment], purpose: "provider_handoff" });
-  const changes = fileChanges([segment], calls, { ...about, most: FILES });
+  const changes = fileChanges(calls, { ...about, most: FILES });
   return {
     lastSteps: salvageSteps(items, redact),
     pins: run.pins.slice(-PINS).map(({ section, text }) => bounded(redact(`${section}: ${text}`))),

@@ -8,7 +8,7 @@
  */
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { lastOrdinal, retainedBefore } from "./coverage.ts";
-import { nativeFork, type NativeObstacle } from "./fork-availability.ts";
+import { NATIVE_OBSTACLES, nativeFork, type NativeObstacle } from "./fork-availability.ts";
 import { unusedOf } from "./start-candidates.ts";
 import type { StartBase, StartFacts, StartTarget, UnsupportedBase } from "./start-plan.ts";
 
@@ -105,24 +105,12 @@ export function contextUnsupported({ provider }: Pick<StartTarget, "provider">):
   };
 }
 
-const WHY: Readonly<Record<NativeObstacle | "projected_only", string>> = {
-  nothing_to_carry: "nothing lies before the point",
-  no_native_thread: "no conversation of a provider is behind the point",
-  other_provider: "the source ran on another provider",
-  no_fork: "the provider cannot fork",
-  no_fork_of_child: "the provider cannot fork the conversation of its own subagent",
-  weak_thread_ref: "the provider's name for the conversation does not hold",
-  turn_unknown: "the provider's turn at the point is not known any more",
-  point_inside_turn: "the provider cannot fork inside a turn",
-  point_before_head: "the provider can fork the end of its conversation only",
-  source_busy: "the source is at work in the provider",
-  projected_only: "the thread opens on its snapshot alone",
-};
-
-function nativeUnsupported(why: keyof typeof WHY): UnsupportedBase {
+function nativeUnsupported(why: NativeObstacle | "projected_only"): UnsupportedBase {
+  const sentence =
+    why === "projected_only" ? "the thread opens on its snapshot alone" : NATIVE_OBSTACLES[why];
   return {
     kind: "unsupported",
     code: "FORK_NATIVE_UNSUPPORTED",
-    text: `A native fork is not possible here: ${WHY[why]}. Fork with \`replay\` or \`auto\`.`,
+    text: `A native fork is not possible here: ${sentence}. Fork with \`replay\` or \`auto\`.`,
   };
 }

@@ -16,6 +16,7 @@ import type {
   HandoffRecord,
   TransferRecord,
   TransferStatus,
+  RequestedStrategy,
 } from "../protocol/transfer.ts";
 import type { WorkEnding } from "../protocol/work.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
@@ -30,7 +31,7 @@ const MOVES: Readonly<Partial<Record<TransferStatus, readonly TransferStatus[]>>
 };
 
 /** `requestedStrategy` of a transfer that carries no context; it alone is consumed without being resolved. */
-const NOTHING_CARRIED = "none";
+const NOTHING_CARRIED = "none" satisfies RequestedStrategy;
 
 interface TransferInput {
   readonly id: TransferId;

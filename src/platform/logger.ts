@@ -17,7 +17,6 @@ export interface Logger {
   info(object: object, message?: string): void;
   warn(object: object, message?: string): void;
   error(object: object, message?: string): void;
-  child(bindings: Record<string, unknown>): Logger;
 }
 
 export const silentLogger: Logger = pino({ enabled: false });
@@ -36,7 +35,8 @@ export function guardedLogger(logger: Logger, redact: Redact): Logger {
     (object: object, message?: string): void => {
       try {
         const clean = Object.entries(object).map(([key, value]) => [key, cleaned(value, redact)]);
-        logger[level](Object.fromEntries(clean) as object, message);
+        const said = message === undefined ? undefined : redact(message);
+        logger[level](Object.fromEntries(clean) as object, said);
       } catch {
         // An observer's fault is its own.
       }
@@ -46,7 +46,6 @@ export function guardedLogger(logger: Logger, redact: Redact): Logger {
     info: write("info"),
     warn: write("warn"),
     error: write("error"),
-    child: (bindings) => guardedLogger(logger.child(bindings), redact),
   };
 }
 

@@ -1,14 +1,7 @@
 /** Who this process is, and whether another process of this host is proved dead (REC-6). */
 import { readdirSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
-
-/** Names a process, so that a reused id is not taken for it. */
-export interface Identity {
-  readonly host: string;
-  readonly bootId: string;
-  readonly pid: number;
-  readonly startedAt: string;
-}
+import type { ProcessIdentity } from "../protocol/process-identity.ts";
 
 function readOrEmpty(path: string): string {
   try {
@@ -50,9 +43,9 @@ export function groupRuns(pgid: number): boolean | undefined {
   });
 }
 
-let self: Identity | undefined;
+let self: ProcessIdentity | undefined;
 
-export function ownIdentity(): Identity {
+export function ownIdentity(): ProcessIdentity {
   self ??= {
     host: hostname(),
     bootId: readOrEmpty("/proc/sys/kernel/random/boot_id").trim(),
@@ -63,7 +56,7 @@ export function ownIdentity(): Identity {
 }
 
 /** True only when it is certain: same host, and the boot or the process is another. */
-export function provenDead(owner: Identity): boolean {
+export function provenDead(owner: ProcessIdentity): boolean {
   const me = ownIdentity();
   if (owner.host !== me.host || me.bootId === "" || owner.bootId === "") return false;
   if (owner.bootId !== me.bootId) return true;

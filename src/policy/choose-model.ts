@@ -53,7 +53,9 @@ export function chooseModel(
 ): ModelChoice {
   const chosenProvider = asked.provider ?? defaults.provider ?? null;
   const current = providerNamed(chosenProvider ?? parent?.provider ?? null, providers);
-  const named = asked.model ?? defaults.model ?? null;
+  // The default for subagents was chosen for another provider than the one that is asked for.
+  const elsewhere = asked.provider !== undefined && asked.provider !== null;
+  const named = asked.model ?? (elsewhere ? null : (defaults.model ?? null));
   const effort = asked.effort ?? defaults.effort ?? null;
   if (named !== null) {
     const found = requireModel(named, current, providers);
@@ -147,8 +149,8 @@ export function providerNamed(name: string | null, providers: readonly ProviderF
     "INVALID_ARGUMENT",
     name === null
       ? `provider is missing; name one of: ${listed}.`
-      : `provider \`${name}\` is not configured; configured providers: ${listed}.`,
-    { argument: "provider", value: name, available },
+      : `provider \`${clip(name)}\` is not configured; configured providers: ${listed}.`,
+    { argument: "provider", value: name === null ? null : clip(name), available },
   );
 }
 

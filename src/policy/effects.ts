@@ -5,9 +5,9 @@
  * - F1 Results are in the order of `EFFECTS`, without doubles, so that equal sets are equal data.
  * - F2 Nothing here adds an effect to a ceiling.
  */
-import { type Effect, EFFECTS } from "../protocol/agent.ts";
+import { type Effect, EFFECTS, effectsOf } from "../protocol/agent.ts";
 
-/** A tool and the effects it declares; one that declares none counts as having all of them. */
+/** A tool and the effects it declares. */
 export interface ToolDeclaration {
   readonly name: string;
   readonly effects?: readonly Effect[];
@@ -31,10 +31,6 @@ export function clip(
     granted: narrow(asked, ceiling),
     denied: EFFECTS.filter((effect) => asked.includes(effect) && !ceiling.includes(effect)),
   };
-}
-
-export function effectsOf(tool: ToolDeclaration): readonly Effect[] {
-  return tool.effects === undefined || tool.effects.length === 0 ? EFFECTS : tool.effects;
 }
 
 /** The names of the tools that a ceiling allows, in the order given. */

@@ -7,7 +7,7 @@
  * - C2 The result holds every value, so that nothing is looked up again later.
  */
 import { isAbsolute, relative, resolve, sep } from "node:path";
-import { type AgentConfig, type AgentWorktree, type Effect, EFFECTS } from "../protocol/agent.ts";
+import { type AgentConfig, type AgentWorktree, type Effect, EFFECTS, effectsOf } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Budgets } from "../protocol/limits.ts";
 import { type Prices, requirePrice } from "./budget.ts";
@@ -20,7 +20,7 @@ import {
   type ProviderFacts,
   providerNamed,
 } from "./choose-model.ts";
-import { clip, effectsOf, narrow, type ToolDeclaration, toolsWithin, within } from "./effects.ts";
+import { clip, narrow, type ToolDeclaration, toolsWithin, within } from "./effects.ts";
 import { policyHash } from "./policy-hash.ts";
 import type { Role } from "./role-file.ts";
 import { chooseRole, type RoleSet } from "./roles.ts";

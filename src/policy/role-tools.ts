@@ -4,10 +4,10 @@
  *
  * - T1 `tools` is a list of own tools, or null for "as the parent"; `denied` is taken from either; `effects` is a
  *   ceiling, or null.
- * - T2 A list in which every name is a well-known tool of Claude says what the role may do, not which of our tools it
- *   has: it becomes those effects and the tools within them.
+ * - T2 A list with well-known tools of Claude and none of ours says what the role may do, not which of our tools it has: it
+ *   becomes those effects and the tools within them. With one of ours it is both. A name that nobody knows changes nothing.
  */
-import { type Effect, EFFECTS } from "../protocol/agent.ts";
+import { type Effect, EFFECTS, effectsOf } from "../protocol/agent.ts";
 import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
 import { type ToolDeclaration, narrow, toolsWithin } from "./effects.ts";
 
@@ -119,21 +119,24 @@ class Reader {
   list(names: readonly string[]): void {
     if (names.length === 1 && names[0] === "*") return;
     const foreign = names.filter((name) => !this.#isKnown(name) && Object.hasOwn(CLAUDE_TOOLS, name));
-    if (foreign.length > 0 && foreign.length === names.length) {
-      const effects = narrow(foreign.map((name) => CLAUDE_TOOLS[name]!));
-      this.ceiling("tools", names.join(", "), effects);
-      this.#tools = toolsWithin(this.#known, effects);
-      return;
-    }
+    const own = this.#known.filter(({ name }) => names.includes(name));
     for (const name of names) {
-      if (!this.#isKnown(name))
+      if (!this.#isKnown(name) && !foreign.includes(name))
         this.#warnings.push(`tools: \`${name}\` is no tool of this runtime and grants nothing`);
     }
-    this.#tools = this.#known.map(({ name }) => name).filter((name) => names.includes(name));
+    if (foreign.length === 0) {
+      this.#tools = own.map(({ name }) => name);
+      return;
+    }
+    // The tools of ours among them say for themselves what they need.
+    const effects = narrow([...foreign.map((name) => CLAUDE_TOOLS[name]!), ...own.flatMap(effectsOf)]);
+    this.ceiling("tools", names.join(", "), effects);
+    this.#tools = own.length > 0 ? own.map(({ name }) => name) : toolsWithin(this.#known, effects);
   }
 
   /** OpenCode's map: a later entry beats an earlier one, `*` stands for any letters. */
   switches(map: Readonly<Record<string, boolean>>): void {
+    this.#ceilingOfSwitches(map);
     for (const [pattern, on] of Object.entries(map)) {
       const own = this.#known.map(({ name }) => name).filter((name) => matches(pattern, name));
       if (!on) this.#switchOff(pattern, own);
@@ -148,6 +151,20 @@ class Reader {
         this.#warnings.push(`tools: \`${pattern}\` is no tool of this runtime and grants nothing`);
       }
     }
+  }
+
+  /** Where everything is switched off first, what is switched on after is all that is allowed. */
+  #ceilingOfSwitches(map: Readonly<Record<string, boolean>>): void {
+    const entries = Object.entries(map);
+    const from = entries.findLastIndex(([pattern]) => pattern === "*");
+    if (from === -1 || entries[from]![1]) return;
+    const on = entries.slice(from + 1).flatMap(([pattern, allowed]) => (allowed ? [pattern] : []));
+    const effects = on.flatMap((pattern) =>
+      Object.hasOwn(OPENCODE_TOOLS, pattern)
+        ? [OPENCODE_TOOLS[pattern]!]
+        : this.#known.filter(({ name }) => matches(pattern, name)).flatMap(effectsOf),
+    );
+    this.ceiling("tools", ["*: false", ...on].join(", "), narrow(effects));
   }
 
   deny(name: string): void {

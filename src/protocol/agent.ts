@@ -11,6 +11,11 @@ export const EFFECTS = ["read", "write", "execute", "network"] as const;
 /** What a tool may do to the world. A tool that declares none counts as all of them (POL-1). */
 export type Effect = (typeof EFFECTS)[number];
 
+/** What a tool may do; one that declares nothing may do everything (POL-1). */
+export function effectsOf(tool: { readonly effects?: readonly Effect[] }): readonly Effect[] {
+  return tool.effects === undefined || tool.effects.length === 0 ? EFFECTS : tool.effects;
+}
+
 /** The effective configuration of an agent, resolved once at its spawn and stored (SPN-7). */
 export interface AgentConfig {
   readonly provider: string;

@@ -77,6 +77,10 @@ export const ERROR_TABLE = {
   PROVIDER_PROTOCOL: rejected(
     "The provider's answer does not follow its protocol; the details hold what came.",
   ),
+  RESPONSE_TOO_LONG: rejected(
+    "The model reached its limit of output twice in a row; ask for less at once, or raise the limit.",
+  ),
+  RESPONSE_FILTERED: rejected("The provider's filter cut the response off; what it had said is kept."),
   MODEL_UNSUPPORTED: rejected(
     "The model does not implement specification v4 of the AI SDK; update its package.",
   ),

@@ -31,7 +31,6 @@ export type ProviderThreadId = `pth_${string}`;
 export type CheckpointId = `ckp_${string}`;
 export type PinId = `pin_${string}`;
 export type IntentId = `int_${string}`;
-export type AgentToken = `tok_${string}`;
 
 export const ID_PREFIXES = [
   "thread",

@@ -22,7 +22,10 @@ export const lineageLimitsSchema = z.strictObject({
   seedMessages: size.default(500).describe("messages looked at for a seed; 50 to 500 (C18.8)"),
   messageChars: count.default(0).describe("characters kept of one message in a seed; 0 keeps all (C18.8)"),
   ancestorDepth: size.max(25).default(10).describe("ancestors whose text goes into a seed (C18.10)"),
-  ancestorDepthMaximum: size.max(25).default(25).describe("ancestors that a transcript shows (C18.10)"),
+  ancestorDepthMaximum: size
+    .max(25)
+    .default(25)
+    .describe("ancestors that a transcript shows; a fork that would have more is refused (C18.10)"),
   handoffTokens: size.default(16_000).describe("a handoff; 1,024 to 64,000 (C18.11)"),
   handoffBytes: size.default(64_000).describe("a handoff (C18.11)"),
   windowReserveTokens: count.default(16_000).describe("room of the window that no handoff takes (C18.11)"),
@@ -34,7 +37,6 @@ export const lineageLimitsSchema = z.strictObject({
     .describe("the same as a share; the larger one holds"),
   imageTokens: count.default(8192).describe("an attached image (C18.11)"),
   attachmentTokens: count.default(4096).describe("any other attachment (C18.11)"),
-  threadsPerBatch: size.max(20).default(20).describe("threads made by one call (C18.14)"),
   offProviderRuns: count.default(20).describe("runs elsewhere before a provider thread is stale (C18.16)"),
   handoffsSoft: count
     .default(3)

@@ -2,6 +2,7 @@
  * What a provider that owns its loop tells the session, and what it is told (lineage 3.1). Ids of the provider are evidence
  * and are handed back as they came; what a turn is called on our side is its `key`.
  */
+import type { Decision } from "./decision.ts";
 import type { RejectedError, TransientError } from "./errors.ts";
 import type { Json } from "./json.ts";
 import type { StepUsage } from "./provider-events.ts";
@@ -60,8 +61,10 @@ export type NativeRequest =
 /** The answer to a request. */
 export type NativeAnswer =
   | { readonly kind: "tool"; readonly output: Json; readonly isError: boolean }
-  /** To a question; an approval is answered with a yes or a no of its own. */
+  /** To a question. */
   | { readonly kind: "answer"; readonly text: string }
+  /** To an approval. */
+  | { readonly kind: "decision"; readonly decision: Decision }
   /** Nobody answers any more. */
   | { readonly kind: "cancelled" };
 

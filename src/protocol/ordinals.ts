@@ -62,7 +62,9 @@ export function countOrdinals(ranges: readonly OrdinalRange[]): number {
   return ranges.reduce((sum, [from, to]) => sum + to - from + 1, 0);
 }
 
-/** `1 to 5, 9` */
-export function describeOrdinals(ranges: readonly OrdinalRange[]): string {
-  return ranges.map(([from, to]) => (from === to ? String(from) : `${from} to ${to}`)).join(", ");
+/** `1 to 5, 9`; with `most` not all may be listed: `1 to 5, 9 and 12 more ranges`. */
+export function describeOrdinals(ranges: readonly OrdinalRange[], most = ranges.length): string {
+  const listed = ranges.slice(0, most).map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`));
+  const more = ranges.length - listed.length;
+  return more === 0 ? listed.join(", ") : `${listed.join(", ")} and ${more} more ranges`;
 }

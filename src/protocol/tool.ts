@@ -2,6 +2,8 @@
 import type { AgentRecord, Effect } from "./agent.ts";
 import type { RequestId, RunId, ThreadId, WaitId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
+import type { Limits } from "./limits.ts";
+import type { Profile } from "./profile.ts";
 
 export interface ToolSpec {
   readonly name: string;
@@ -36,9 +38,15 @@ export type ToolOutcome =
    */
   | { readonly kind: "waiting"; readonly on: WaitId | RequestId };
 
+/** What of a tree decides which tools its agents have, and how they are described. */
+export interface ToolSetting {
+  readonly profile: Profile;
+  readonly limits: Limits;
+}
+
 export interface ToolHost {
-  /** The tools an agent has, in a stable order. */
-  specs(agent: AgentRecord): readonly ToolSpec[];
+  /** The tools an agent has in a tree with this profile and these limits, in a stable order. */
+  specs(agent: AgentRecord, tree: ToolSetting): readonly ToolSpec[];
   /** Never throws for a refusal: that is a result with `isError` (BUD-3). */
   execute(call: ToolInvocation, context: ToolContext): Promise<ToolOutcome>;
 }

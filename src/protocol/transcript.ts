@@ -84,6 +84,7 @@ export type ContextTopic =
   | "lost_run"
   | "wrap_up"
   | "schema_repair"
+  | "cut_short"
   | "model_switch"
   | "possibly_repeated"
   | "handoff"

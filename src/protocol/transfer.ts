@@ -1,6 +1,6 @@
 /** Context transfers and handoffs: why and from where context moves (lineage C1.8 to C1.10, C2.5, C2.6). */
-import { z } from "zod";
 import type {
+  ArtifactId,
   CheckpointId,
   HandoffId,
   IntentId,
@@ -12,8 +12,8 @@ import type {
   WorkId,
 } from "./ids.ts";
 import type { OrdinalRange } from "./ordinals.ts";
-import { type NativeRef, nativeRefSchema } from "./provider-thread.ts";
-import type { ContextReference, RunOutcome } from "./thread.ts";
+import type { NativeRef } from "./provider-thread.ts";
+import type { ContextReference, ForkStrategy, RunOutcome } from "./thread.ts";
 
 export const TRANSFER_TYPES = [
   "fork",
@@ -31,29 +31,21 @@ export type TransferStatus =
   | "consumed"
   | "superseded";
 
-/** A place in a thread's history (C1.8). */
-export const sourcePointSchema = z.strictObject({
-  threadId: z.templateLiteral(["thread_", z.string()]).transform((id) => id as ThreadId),
-  runId: z
-    .templateLiteral(["run_", z.string()])
-    .transform((id) => id as RunId)
-    .nullable(),
-  checkpointId: z
-    .templateLiteral(["ckp_", z.string()])
-    .transform((id) => id as CheckpointId)
-    .nullable(),
+/** A place in the history of a thread: its last run inside, and where in that run it is cut (C1.8). */
+export interface ContextSourcePoint {
+  readonly threadId: ThreadId;
+  readonly runId: RunId | null;
+  readonly checkpointId: CheckpointId | null;
   /** Ordinal of the last run that is inside, wholly or in part; 0 for none. */
-  ordinal: z.number().int().min(0),
+  readonly ordinal: number;
   /** Transcript items before this index are inside the point. */
-  items: z.number().int().min(0),
+  readonly items: number;
   /** Index of the item that was named; null when a run or the head was. */
-  turnItemId: z.number().int().min(0).nullable(),
-  providerThreadRef: nativeRefSchema.nullable(),
-  providerTurnRef: nativeRefSchema.nullable(),
-  cut: z.enum(["inclusive", "exclusive"]),
-});
-/** A place in the history of a thread: its last run inside, and where in that run it is cut. */
-export type ContextSourcePoint = z.output<typeof sourcePointSchema>;
+  readonly turnItemId: number | null;
+  readonly providerThreadRef: NativeRef | null;
+  readonly providerTurnRef: NativeRef | null;
+  readonly cut: "inclusive" | "exclusive";
+}
 
 /** How context was carried; the kind of its text where it was carried as text. */
 export type TransferResolution =
@@ -74,6 +66,9 @@ export const STALENESS_SIGNALS = [
 /** Why a conversation of a provider is not gone on with, such as `resume_failed` or `off_provider_runs`. */
 export type StalenessSignal = (typeof STALENESS_SIGNALS)[number];
 
+/** How context was asked to be carried: as a fork asks for it, as text whole or since a point, or not at all. */
+export type RequestedStrategy = ForkStrategy | "portable_context" | "delta_context" | "none";
+
 /** Why and from where context has moved. */
 export interface TransferRecord {
   readonly id: TransferId;
@@ -91,7 +86,7 @@ export interface TransferRecord {
   readonly status: TransferStatus;
   readonly resolution: TransferResolution | null;
   /** `none` alone carries nothing and is consumed without a resolution. */
-  readonly requestedStrategy: string;
+  readonly requestedStrategy: RequestedStrategy;
   /** `none`, `all` or a number, for a spawn; the ending, for a result. */
   readonly note: string;
   /** How the run of its source point had ended, where that was not `completed` (C5.3). */
@@ -165,7 +160,7 @@ export interface HandoffRecord {
 }
 
 export interface ArtifactRecord {
-  readonly id: string;
+  readonly id: ArtifactId;
   readonly treeId: TreeId;
   readonly bytes: number;
   readonly digest: string;

@@ -3,8 +3,10 @@
  * options of `createRuntime` and `openTree` stand in `options.ts`.
  */
 import { z } from "zod";
+import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { AgentPath } from "../protocol/agent-path.ts";
 import { COMMAND_ARGUMENTS, THREAD_FIELDS } from "../protocol/command.ts";
+import type { Decision } from "../protocol/decision.ts";
 import { idOf } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { HostUsage } from "../control/host.ts";
@@ -96,6 +98,11 @@ export const AGENT = {
   }),
 };
 
+const decision = optionsOf<Decision>({
+  verdict: z.enum(["approved", "denied"]),
+  note: z.string().nullable(),
+});
+
 export const TREE = {
   agent: text,
   work: idOf("wrk"),
@@ -123,7 +130,8 @@ export const TREE = {
   }),
   log: z.strictObject({ after: count, limit: rows }),
   idle: signalSchema.optional(),
-  answer: z.strictObject({ request: idOf("req"), answer: text, options: keyed }),
+  requests: idOf("thread").optional(),
+  answer: z.strictObject({ request: idOf("req"), answer: z.union([text, decision]), options: keyed }),
 };
 
 export const WORK = {
@@ -152,6 +160,8 @@ export const RUNTIME = {
       forward: flag,
       claim: flag,
       provenDead: functionOf<NonNullable<CommandOptions["provenDead"]>>("is no function").optional(),
+      secrets: z.array(z.string()).optional(),
+      lineage: lineageLimitsSchema.partial().optional(),
     }),
   }),
 };

@@ -6,14 +6,15 @@
  */
 import { CoppiceError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
-import type { Lease, ProcessIdentity, Store } from "../store/port.ts";
+import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
+import type { Lease, Store } from "../store/port.ts";
 
 export interface ClaimPorts {
   readonly store: Store;
   readonly token: () => string;
   readonly leaseMs: number;
   readonly owner: () => ProcessIdentity;
-  readonly isDead: (owner: ProcessIdentity) => boolean;
+  readonly isDead: ProvenDead;
 }
 
 export class Claims {

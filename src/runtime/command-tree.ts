@@ -11,19 +11,21 @@ import { CoppiceError, RejectedError, TransientError } from "../protocol/errors.
 import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import { DEFAULT_LINEAGE_LIMITS } from "../protocol/lineage-limits.ts";
+import { type LineageLimitsInput, lineageLimitsSchema } from "../protocol/lineage-limits.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
+import { liveOwner } from "../control/live-owner.ts";
 import { applyCommand, refuseCommand } from "../control/inbox.ts";
 import { recoverUnowned } from "../control/recovery.ts";
-import { Transaction } from "../control/transaction.ts";
+import { type PlanContext, Transaction } from "../control/transaction.ts";
 import { check } from "../platform/check.ts";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
 import { createIds, type Ids, systemRandom } from "../platform/ids.ts";
+import { createRedactor } from "../platform/redact.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
-import type { ProcessIdentity, Store } from "../store/port.ts";
+import type { Store } from "../store/port.ts";
 import { RUNTIME } from "./arguments.ts";
-import { liveOwner } from "./tree-reader.ts";
 import { withoutOwner } from "./without-owner.ts";
 
 /** What `commandTree` takes beside the command. */
@@ -38,7 +40,11 @@ export interface CommandOptions {
   readonly forward?: boolean;
   /** False: without an owner the command waits for the next one, and the receipt says so. */
   readonly claim?: boolean;
-  readonly provenDead?: (owner: ProcessIdentity) => boolean;
+  readonly provenDead?: ProvenDead;
+  /** Kept out of all that another provider may read, as of `createRuntime` (SEC-3); for a tree that nobody owns. */
+  readonly secrets?: readonly string[];
+  /** As of `createRuntime`; for a tree that nobody owns. */
+  readonly lineage?: LineageLimitsInput;
 }
 
 /** What has become of a command. */
@@ -62,8 +68,7 @@ const ANSWER_MS = 10_000;
 const CLAIM_MS = 5_000;
 
 /**
- * Carries out one command on a tree, whichever process owns it: `interrupt`, `close`, `followup`, `send`, `answer` or
- * `raise_budget`.
+ * Carries out one command on a tree, whichever process owns it: one of `CommandVerb`.
  * @throws the refusal of the command; RejectedError `AGENT_NOT_FOUND` for an unknown tree; `NOT_OWNER` when the owner
  * gives no answer in time: the command stays in its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another
  * command.
@@ -106,7 +111,10 @@ export async function commandTree(
       await store.command(command);
       posted = true;
     } else if (seen.owner === null) {
-      const answer = await applyHere(store, ids, command, isDead);
+      const answer = await applyHere(store, ids, command, isDead, {
+        redact: createRedactor(options.secrets ?? []),
+        lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
+      });
       if (answer !== null) return answer;
     } else if (options.forward === false) {
       throw new RejectedError(
@@ -162,7 +170,8 @@ async function applyHere(
   store: Store,
   ids: Ids,
   command: SentCommand,
-  isDead: (owner: ProcessIdentity) => boolean,
+  isDead: ProvenDead,
+  given: Pick<PlanContext, "redact" | "lineage">,
 ): Promise<CommandReceipt | null> {
   const { treeId } = command;
   const identity = ownIdentity();
@@ -180,8 +189,8 @@ async function applyHere(
       const row = tx.command(command.id)!;
       if (!isSame(row, command)) return null;
       if (row.state === "pending") {
-        const plan = new Transaction(tx, withoutOwner(tx, treeId, ids));
-        if (RECONCILES.has(command.verb)) recoverUnowned(plan, DEFAULT_LINEAGE_LIMITS.reservationTtlMs);
+        const plan = new Transaction(tx, withoutOwner(tx, treeId, ids, given));
+        if (RECONCILES.has(command.verb)) recoverUnowned(plan, given.lineage.reservationTtlMs);
         applyCommand(plan, row, () => "");
         return { appliedBy: "here", answer: tx.command(command.id)!.answer as JsonObject } as const;
       }
@@ -192,7 +201,8 @@ async function applyHere(
     // Refused is answered: the next owner must not find it pending, and carry it out after all.
     await store.commit(lease, (tx) => {
       const row = tx.command(command.id);
-      if (row !== undefined) refuseCommand(new Transaction(tx, withoutOwner(tx, treeId, ids)), row, error);
+      if (row !== undefined)
+        refuseCommand(new Transaction(tx, withoutOwner(tx, treeId, ids, given)), row, error);
     });
     throw error;
   } finally {

@@ -19,9 +19,10 @@ import type { TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import type { Lineage } from "../protocol/thread.ts";
+import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
-import { type Identity, ownIdentity, provenDead } from "../platform/process-identity.ts";
+import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import type { Residency } from "../residency/slots.ts";
 import type { Lease, Page, Store } from "../store/port.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -40,6 +41,7 @@ import {
   type TreeOptions,
 } from "./options.ts";
 import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
+import { HeldTrees } from "./held-trees.ts";
 import { createTree } from "./new-tree.ts";
 import { residencyOf } from "./residency.ts";
 import { sharedOf, sourcesOf } from "./shared.ts";
@@ -65,11 +67,7 @@ class OwnRuntime implements Runtime {
   readonly #shared: Shared;
   readonly #sources: ConfigSources;
   readonly #limits: Limits;
-  readonly #trees = new Map<TreeId, { readonly tree: Tree; readonly handle: TreeHandle }>();
-  /** Trees that are being opened: who asks for one of them meanwhile gets the same. */
-  readonly #opening = new Map<TreeId, Promise<TreeHandle>>();
-  /** Trees that are being given back: who opens one of them waits for it. */
-  readonly #ending = new Map<TreeId, Promise<void>>();
+  readonly #trees = new HeldTrees();
   readonly #claims: Claims;
   readonly #admission: Admission<Grant>;
   readonly #permits: PermitPool;
@@ -89,9 +87,9 @@ class OwnRuntime implements Runtime {
     const providers = options.providers ?? {};
     this.#sources = sourcesOf(options);
     this.#shared = sharedOf(options, this.#sources, {
-      control: (treeId) => this.#control(treeId),
+      control: (treeId) => this.#trees.requireOwned(treeId).handle.control,
       threadPorts: () => this.#threadPorts,
-      reservationsOf: (id) => this.#trees.get(id)?.tree.reservations,
+      reservationsOf: (id) => this.#trees.known.get(id)?.tree.reservations,
       mirror: async (threadId) => (this.#closing !== null ? undefined : this.threads.mirror(threadId)),
     });
     this.store = this.#shared.store;
@@ -111,12 +109,10 @@ class OwnRuntime implements Runtime {
       },
       release: (lease) => this.#claims.release(lease),
       owned: async (id) => {
-        for (let busy; (busy = this.#ending.get(id) ?? this.#opening.get(id)) !== undefined;)
-          await busy.catch(() => undefined);
-        const tree = this.#trees.get(id)?.tree;
-        return tree?.state === "owned" ? tree : undefined;
+        await this.#trees.settled(id);
+        return this.#trees.owned(id)?.tree;
       },
-      isMine: (id) => this.#ending.has(id) || this.#opening.has(id) || this.#trees.has(id),
+      isMine: (id) => this.#trees.isMine(id),
     });
     this.#threadPorts = {
       ...this.#visits.ports(),
@@ -137,28 +133,28 @@ class OwnRuntime implements Runtime {
     await createTree(this.store, lease, this.#shared, defaults, options, config, lineage);
   }
 
-  get #identity(): Identity {
+  get #identity(): ProcessIdentity {
     return this.#options.identity ?? ownIdentity();
   }
 
   /** This process lives, whatever is said of others. */
-  readonly #isDead = (owner: Identity): boolean =>
+  readonly #isDead: ProvenDead = (owner) =>
     canonicalJson(owner) !== canonicalJson(this.#identity) && (this.#options.provenDead ?? provenDead)(owner);
 
   async openTree(options: TreeOptions = {}): Promise<TreeHandle> {
     this.#requireOpen();
     checkTreeOptions(options);
     const treeId = (options.id as TreeId | undefined) ?? this.#shared.ids.mint("thread");
-    for (let opening; (opening = this.#opening.get(treeId)) !== undefined;) await opening;
+    for (let opening; (opening = this.#trees.opening.get(treeId)) !== undefined;) await opening;
     this.#requireOpen();
-    const known = this.#trees.get(treeId);
-    if (known !== undefined && known.tree.state === "owned") {
+    const known = this.#trees.owned(treeId);
+    if (known !== undefined) {
       const { wakeOnAgentMessages } = known.tree.profile;
       requireOpenedAs(options, { wakeOnAgentMessages, onHostGone: known.handle.control.hosts.onGone });
       return known.handle;
     }
-    const opened = this.#open(treeId, options).finally(() => this.#opening.delete(treeId));
-    this.#opening.set(treeId, opened);
+    const opened = this.#open(treeId, options).finally(() => this.#trees.opening.delete(treeId));
+    this.#trees.opening.set(treeId, opened);
     return opened;
   }
 
@@ -175,8 +171,8 @@ class OwnRuntime implements Runtime {
         { id: options.id },
       );
     }
-    await this.#ending.get(treeId)?.catch(() => undefined);
-    const lost = this.#trees.get(treeId)?.tree;
+    await this.#trees.ending.get(treeId)?.catch(() => undefined);
+    const lost = this.#trees.known.get(treeId)?.tree;
     if (lost !== undefined) await inTime(lost, lost.over());
     await this.#visits.over(treeId);
     const claimedAt = this.#shared.clock.monotonic();
@@ -187,9 +183,9 @@ class OwnRuntime implements Runtime {
       }
       return await this.#adopt(treeId, lease, claimedAt, options);
     } catch (error) {
-      const failed = this.#trees.get(treeId)?.tree;
+      const failed = this.#trees.known.get(treeId)?.tree;
       if (failed !== undefined) this.#ownership.remove(failed);
-      this.#trees.delete(treeId);
+      this.#trees.known.delete(treeId);
       await this.#claims.release(lease).catch(() => undefined);
       throw error;
     }
@@ -211,7 +207,8 @@ class OwnRuntime implements Runtime {
   async actAs(token: string, options: ConnectOptions = {}): Promise<Connection> {
     check("Runtime.actAs", RUNTIME.actAs, { token, options });
     const agent = await agentOfToken(this.store, token);
-    const control = this.#control(agent.treeId);
+    await this.#trees.settled(agent.treeId);
+    const { control } = this.#trees.requireOwned(agent.treeId).handle;
     const seat = agent.hostDriven ? control.hosts.connect(options.host) : null;
     return new Connection(control, agent, token, seat);
   }
@@ -251,13 +248,17 @@ class OwnRuntime implements Runtime {
         ? this.#newResidency(Math.max(1, record.limits.running ?? this.#limits.residents))
         : this.#residency,
       permits,
-      lane: this.#admission.lane(treeId, permits, () => this.#trees.get(treeId)?.tree.sessions.keys() ?? []),
+      lane: this.#admission.lane(
+        treeId,
+        permits,
+        () => this.#trees.known.get(treeId)?.tree.sessions.keys() ?? [],
+      ),
       onLost: (why) => this.#treeLost(tree, why),
     });
     tree.reactions = createReactions(this.#pump);
     const control = new AgentControl(tree, this.#pump, options.onHostGone);
     const handle = new TreeHandle(tree, control, root, () => this.#giveBack(tree));
-    this.#trees.set(treeId, { tree, handle });
+    this.#trees.known.set(treeId, { tree, handle });
     this.#ownership.add(tree, claimedAt);
     try {
       await sweepProcesses(tree);
@@ -279,7 +280,7 @@ class OwnRuntime implements Runtime {
     this.#ownership.remove(tree);
     this.#admission.close(treeId);
     this.#claims.lost(lease);
-    if (this.#opening.has(treeId) || this.#ending.has(treeId)) return;
+    if (this.#trees.opening.has(treeId) || this.#trees.ending.has(treeId)) return;
     const told = async (): Promise<unknown> => this.#options.onTreeLost?.(treeId, why);
     told().catch((error: unknown) => {
       this.#shared.logger.error({ treeId, err: error }, "`onTreeLost` has failed");
@@ -289,25 +290,19 @@ class OwnRuntime implements Runtime {
   #newResidency(limit: number): Residency {
     return residencyOf(limit, {
       shared: () => this.#shared,
-      trees: () => this.#trees.values().map(({ tree }) => tree),
+      trees: () => this.#trees.known.values().map(({ tree }) => tree),
       pump: this.#pump,
     });
-  }
-
-  #control(treeId: TreeId): AgentControl {
-    const found = this.#trees.get(treeId);
-    if (found === undefined)
-      throw new RejectedError("NOT_OWNER", `this process does not own the tree ${treeId}.`, { treeId });
-    return found.handle.control;
   }
 
   /** The tree may have been opened anew since it was lost; that one stays. */
   #giveBack(tree: Tree): Promise<void> {
     const { treeId } = tree;
-    if (this.#trees.get(treeId)?.tree !== tree) return this.#ending.get(treeId) ?? Promise.resolve();
-    this.#trees.delete(treeId);
-    const ended = this.#end(tree).finally(() => this.#ending.delete(treeId));
-    this.#ending.set(treeId, ended);
+    if (this.#trees.known.get(treeId)?.tree !== tree)
+      return this.#trees.ending.get(treeId) ?? Promise.resolve();
+    this.#trees.known.delete(treeId);
+    const ended = this.#end(tree).finally(() => this.#trees.ending.delete(treeId));
+    this.#trees.ending.set(treeId, ended);
     return ended;
   }
 
@@ -328,9 +323,10 @@ class OwnRuntime implements Runtime {
 
   /** Every tree is given back, whatever becomes of another; the first failure is told then. */
   async #close(): Promise<void> {
-    await Promise.allSettled(this.#opening.values());
-    for (const { tree } of this.#trees.values()) void this.#giveBack(tree).catch(() => undefined);
-    const ended = await Promise.allSettled(this.#ending.values());
+    await Promise.allSettled(this.#trees.opening.values());
+    for (const { tree } of this.#trees.known.values()) void this.#giveBack(tree).catch(() => undefined);
+    const ended = await Promise.allSettled(this.#trees.ending.values());
+    await this.#visits.allOver();
     for (const end of ended) if (end.status === "rejected") throw end.reason;
   }
 

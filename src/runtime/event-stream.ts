@@ -53,15 +53,17 @@ async function* follow(tree: Tree, options: EventOptions, start: Promise<number>
       wake();
     },
   );
+  const isAborted = (): boolean => signal?.aborted === true;
   const onAbort = (): void => wake();
   signal?.addEventListener("abort", onAbort, { once: true });
   try {
     let cursor = await start;
     let fromStore = true;
-    while (signal?.aborted !== true) {
+    while (!isAborted()) {
       if (fromStore) {
         const stored = await tree.read((view) => view.events(tree.treeId, cursor, PAGE));
         for (const event of stored) {
+          if (isAborted()) return;
           cursor = event.seq;
           yield event;
         }

@@ -16,11 +16,11 @@ import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { ProfileName } from "../protocol/profile.ts";
 import { type ThreadToolsPolicy, threadToolsSchema } from "../protocol/thread-tools.ts";
 import { CONTINUITIES, type Continuity } from "../protocol/thread.ts";
+import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
 import { check, clockSchema, functionOf, optionsOf, type Shape, withMethods } from "../platform/check.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
-import type { Identity } from "../platform/process-identity.ts";
 import type { Tracer } from "../platform/telemetry.ts";
 import type { WorkspaceCapture } from "../platform/workspace/port.ts";
 import type { Prices } from "../policy/budget.ts";
@@ -80,9 +80,9 @@ export interface RuntimeOptions {
   /** Watches the lifecycle of loaded sessions as xstate's inspectors do. */
   readonly inspect?: Inspect;
   /** Who this process is to others that share the store. */
-  readonly identity?: Identity;
+  readonly identity?: ProcessIdentity;
   /** Whether another process of this host is proved dead. */
-  readonly provenDead?: (owner: Identity) => boolean;
+  readonly provenDead?: ProvenDead;
 }
 
 /**
@@ -298,7 +298,6 @@ const runtimeSchema = optionsOf<RuntimeOptions>({
     "info",
     "warn",
     "error",
-    "child",
   ).optional(),
   tracer: withMethods<Tracer>("is no tracer of OpenTelemetry", "startSpan").optional(),
   clock: clockSchema.optional(),
@@ -311,7 +310,7 @@ const runtimeSchema = optionsOf<RuntimeOptions>({
       "is no inspector; give a function, or an object with `next`",
     )
     .optional(),
-  identity: optionsOf<Identity>({
+  identity: optionsOf<ProcessIdentity>({
     host: z.string(),
     bootId: z.string(),
     pid: z.number().int(),

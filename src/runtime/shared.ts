@@ -50,6 +50,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
   const redact = createRedactor(options.secrets ?? []);
   const logger = guardedLogger(options.logger ?? silentLogger, redact);
   const { providers, tools } = sources;
+  const threadTools = threadToolsSchema.parse(options.threadTools ?? { allow: "none" });
   const backOffs = new Map<string, BackOff>();
   return {
     store: options.store ?? createMemoryStore({ clock }),
@@ -64,15 +65,18 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
     secrets: options.secrets ?? [],
     prices: options.prices ?? {},
-    betweenTrees: new AgentThreads(
-      of.threadPorts,
-      threadToolsSchema.parse(options.threadTools ?? { allow: "none" }),
-    ),
+    betweenTrees: new AgentThreads(of.threadPorts, threadTools),
     reservationsOf: of.reservationsOf,
     releases: new Releases(),
     closing: new Map(),
     inspect: options.inspect,
-    toolHost: createToolHost({ tools, control: of.control, redact, logger }),
+    toolHost: createToolHost({
+      tools,
+      control: of.control,
+      allow: threadTools.allow,
+      redact,
+      logger,
+    }),
     adapter: (name) => (Object.hasOwn(providers, name) ? providers[name] : undefined),
     backOff: (name) => {
       let backOff = backOffs.get(name);
@@ -101,7 +105,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     workspaceExists: folderExists,
     workspaces: {
       capture: options.workspaceCapture === "git" ? gitCapture() : (options.workspaceCapture ?? null),
-      trees: options.worktrees === undefined ? null : gitWorktrees(options.worktrees),
+      worktrees: options.worktrees === undefined ? null : gitWorktrees(options.worktrees),
     },
   };
 }

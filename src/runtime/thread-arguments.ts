@@ -12,7 +12,8 @@ import type { ThreadOptions } from "../threads/create.ts";
 import type { RollbackOptions, RollbackTo } from "../threads/rollback.ts";
 import { cursor, key, page, rows, text } from "./arguments.ts";
 import type { ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
-import type { ContinueOptions, ForkOptions, MergeOptions, SelectionInput } from "./threads.ts";
+import type { SelectionInput } from "../threads/verbs.ts";
+import type { ContinueOptions, ForkOptions, MergeOptions } from "./threads.ts";
 
 const name = text.min(1);
 const id = text;

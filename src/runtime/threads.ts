@@ -4,10 +4,9 @@
  */
 import type { RunId } from "../protocol/ids.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
-import { type ForkPolicyInput, forkPolicySchema, type ProviderSelection } from "../protocol/thread.ts";
+import { type ForkPolicyInput, forkPolicySchema } from "../protocol/thread.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { check } from "../platform/check.ts";
-import type { AgentControl } from "../control/agent-control.ts";
 import { once, receiptKey } from "../control/idempotency.ts";
 import type { Transaction } from "../control/transaction.ts";
 import type { OnBusy } from "../control/messages.ts";
@@ -23,8 +22,18 @@ import { mergeBack } from "../threads/merge-back.ts";
 import { rollBack, type RollbackOptions, type RolledBack } from "../threads/rollback.ts";
 import { undoRollback } from "../threads/rollback-undo.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
+import { reconcileThread } from "../threads/reconcile.ts";
 import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
-import { archive, continueThread, pin, rename, requireOpenThread, select } from "../threads/verbs.ts";
+import {
+  archive,
+  continueThread,
+  pin,
+  rename,
+  requireOpenThread,
+  select,
+  type SelectionInput,
+  selectionOf,
+} from "../threads/verbs.ts";
 import { type ForkChoice, THREADS } from "./thread-arguments.ts";
 import { ThreadReads } from "./thread-reads.ts";
 import { Work } from "./work.ts";
@@ -47,24 +56,6 @@ export interface ThreadReference {
   readonly title: string | null;
   /** For the first message of another thread. */
   readonly text: string;
-}
-
-/** A choice of provider for the next run; what is left out is the provider's own default. */
-export interface SelectionInput {
-  readonly provider: string;
-  readonly model?: string | null;
-  readonly effort?: string | null;
-  /** Begin a new conversation with the whole history as text (C10). */
-  readonly cleanContext?: boolean;
-}
-
-function selectionOf({
-  provider,
-  model = null,
-  effort = null,
-  cleanContext = false,
-}: SelectionInput): ProviderSelection {
-  return { provider, model, effort, cleanContext };
 }
 
 /** Where a fork begins, and how its first run gets its context. */
@@ -162,9 +153,7 @@ export class Threads extends ThreadReads {
   /** What would happen if the next run went there: nothing is written, and no provider is asked. */
   async preview(id: string, choice: SelectionInput): Promise<StartPreview> {
     check("Threads.preview", THREADS.preview, { id, choice });
-    const agent = await this.#openThread(id);
-    const { tree } = await this.#ports.open(agent.treeId);
-    return previewStart(tree, id, selectionOf(choice));
+    return previewStart(this.#ports, await this.#openThread(id), selectionOf(choice));
   }
 
   /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). */
@@ -276,8 +265,9 @@ export class Threads extends ThreadReads {
   /** As long as no run has started since. @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`. */
   async undoRollback(id: string): Promise<ThreadDocument> {
     check("Threads.undoRollback", THREADS.id, id);
-    const { tree } = await this.#open(id);
-    await tree.transact((tx) => undoRollback(tx, id));
+    // A run that nobody will settle any more is in the way of no undo.
+    await reconcileThread(this.#ports, id);
+    await this.#apply(id, (tx) => undoRollback(tx, id));
     return this.get(id);
   }
 
@@ -291,18 +281,12 @@ export class Threads extends ThreadReads {
       (view) => view.transfer(transferId as TransferRecord["id"])?.treeId,
     );
     if (treeId === undefined) throw unknownTransfer(transferId);
-    const { tree } = await this.#ports.open(treeId);
-    return tree.transact((tx) => inject(tx, transferId));
+    return this.#ports.apply(treeId, (tx) => inject(tx, transferId));
   }
 
   async #apply<T>(id: string, plan: (tx: Transaction) => T): Promise<T> {
     const agent = await this.#ports.store.read((view) => requireThread(view, id));
     return this.#ports.apply(agent.treeId, plan);
-  }
-
-  async #open(id: string): Promise<AgentControl> {
-    const agent = await this.#ports.store.read((view) => requireThread(view, id));
-    return this.#ports.open(agent.treeId);
   }
 
   async #openThread(id: string) {

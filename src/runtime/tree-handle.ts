@@ -1,16 +1,18 @@
 /** A tree and its agents as a program holds them. */
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
+import { type Decision, decisionText } from "../protocol/decision.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
-import type { MailId, RequestId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { MailId, RequestId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
-import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { agentsUnder } from "../control/family.ts";
 import {
+  type AskedRequest,
   type ListRequest,
   listAgents,
+  openRequests,
   runningCount,
   type Counts,
   type AgentSummary,
@@ -153,24 +155,20 @@ export class TreeHandle implements AsyncDisposable {
     }, signal);
   }
 
-  /** Questions and approvals that wait for an answer (WAI-2). */
-  requests(): Promise<readonly RuntimeRequestRecord[]> {
-    return this.control.read((view) =>
-      view
-        .openRuns(this.id)
-        .filter((run) => run.status === "waiting")
-        .flatMap((run) => view.openRequestsOf(run.threadId)),
-    );
+  /** Questions and approvals that wait for an answer, of all agents or of one (WAI-2). */
+  requests(of?: ThreadId): Promise<readonly AskedRequest[]> {
+    check("TreeHandle.requests", TREE.requests, of);
+    return this.control.read((view) => openRequests(view, this.id, of));
   }
 
   /**
-   * Answers a question or an approval of an agent. To an approval of a tool call, `yes`, `y`, `ok`, `approve`, `approved`,
-   * `allow` and `allowed` mean yes, however they are capitalized; all else means no.
+   * Answers a question with a text, an approval with a decision. Of an approval that is answered with a text, `yes`, `y`, `ok`,
+   * `approve`, `approved`, `allow` and `allowed` mean yes, however they are capitalized; all else means no.
    * @throws RejectedError `REQUEST_NOT_RESUMABLE`.
    */
-  async answer(request: RequestId, answer: string, options: Keyed = {}): Promise<void> {
+  async answer(request: RequestId, answer: string | Decision, options: Keyed = {}): Promise<void> {
     check("TreeHandle.answer", TREE.answer, { request, answer, options });
-    return this.control.answer(request, answer, options);
+    return this.control.answer(request, typeof answer === "string" ? answer : decisionText(answer), options);
   }
 
   /** Every agent as it is stored, closed ones too. */

@@ -2,35 +2,25 @@
  * A tree as a process sees it that does not own it (REC-2): everything is read from the store, nothing is changed, and what
  * only the owner's memory knows (residency, positions in the queue) is not told.
  */
-import { type AgentPath, ROOT_PATH } from "../protocol/agent-path.ts";
+import { ROOT_PATH } from "../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
-import type { RuntimeRequestRecord } from "../protocol/wait.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
 import type { WorkRecord } from "../protocol/work.ts";
-import type { AgentSummary, ListRequest, OwedWork } from "../control/listing.ts";
-import { listAgents, NOT_LIVE, owed, owes } from "../control/listing.ts";
+import { liveOwner, type Owner } from "../control/live-owner.ts";
+import type { AgentSummary, AskedRequest, ListRequest, OwedWork } from "../control/listing.ts";
+import { listAgents, NOT_LIVE, openRequests, owed, owes } from "../control/listing.ts";
 import { resolveTarget } from "../control/resolve-target.ts";
 import { codexStatus } from "../control/status.ts";
 import { type Explanation, why } from "../control/why.ts";
 import { provenDead as isProvenDead } from "../platform/process-identity.ts";
-import type { Page, PageRequest, ProcessIdentity, Store, StoreView } from "../store/port.ts";
+import type { Page, PageRequest, Store } from "../store/port.ts";
 
-export type { AgentSummary, OwedWork } from "../control/listing.ts";
-
-/** A process that owns a tree now. */
-export interface Owner {
-  readonly pid: number;
-  readonly host: string;
-  readonly expiresAt: number;
-}
-
-/** A question or an approval, and the agent that waits for its answer. */
-export interface AskedRequest extends RuntimeRequestRecord {
-  readonly path: AgentPath;
-}
+export type { Owner } from "../control/live-owner.ts";
+export type { AgentSummary, AskedRequest, OwedWork } from "../control/listing.ts";
 
 /** How many rows a page has that names none. */
 const PAGE = 100;
@@ -38,9 +28,9 @@ const PAGE = 100;
 export class TreeReader {
   readonly id: TreeId;
   readonly #store: Store;
-  readonly #provenDead: (owner: ProcessIdentity) => boolean;
+  readonly #provenDead: ProvenDead;
 
-  constructor(store: Store, id: TreeId, provenDead: (owner: ProcessIdentity) => boolean = isProvenDead) {
+  constructor(store: Store, id: TreeId, provenDead: ProvenDead = isProvenDead) {
     this.id = id;
     this.#store = store;
     this.#provenDead = provenDead;
@@ -83,13 +73,7 @@ export class TreeReader {
 
   /** Questions and approvals that wait for an answer, of all agents or of one (WAI-2). */
   requests(of?: ThreadId): Promise<readonly AskedRequest[]> {
-    return this.#store.read((view) => {
-      const askers = of === undefined ? view.openRuns(this.id).map((run) => run.threadId) : [of];
-      return askers.flatMap((asker) => {
-        const { path } = view.agent(asker)!;
-        return view.openRequestsOf(asker).map((request) => ({ ...request, path }));
-      });
-    });
+    return this.#store.read((view) => openRequests(view, this.id, of));
   }
 
   works(page: Partial<PageRequest> = {}): Promise<Page<WorkRecord>> {
@@ -127,15 +111,4 @@ export class TreeReader {
       return why(view, agent, NOT_LIVE, name);
     });
   }
-}
-
-/** The owner of a tree as the store and this host know it; null when its lease has ended or its process is dead. */
-export function liveOwner(
-  view: StoreView,
-  tree: TreeId,
-  provenDead: (owner: ProcessIdentity) => boolean,
-): Owner | null {
-  const lease = view.lease(tree);
-  if (lease === undefined || !lease.live || provenDead(lease.owner)) return null;
-  return { pid: lease.owner.pid, host: lease.owner.host, expiresAt: lease.expiresAt };
 }

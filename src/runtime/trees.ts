@@ -9,11 +9,12 @@
 import type { TreeRecord } from "../protocol/agent.ts";
 import { CoppiceError, type RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
+import { liveOwner, type Owner } from "../control/live-owner.ts";
 import { blockedBy, useOf } from "../control/load.ts";
 import type { Shared } from "../control/shared.ts";
-import type { Page, PageRequest, ProcessIdentity, Store, StoreView } from "../store/port.ts";
+import type { Page, PageRequest, Store, StoreView } from "../store/port.ts";
 import type { TreeHandle } from "./tree-handle.ts";
-import { liveOwner, type Owner } from "./tree-reader.ts";
 
 /** What a tree has to do, counted. */
 export interface TreeCounts {
@@ -40,17 +41,15 @@ export interface TreeSummary {
   readonly owner: Owner | null;
 }
 
-type IsDead = (owner: ProcessIdentity) => boolean;
-
 /** A page of trees, newest first. */
-export function listTrees(store: Store, page: PageRequest, isDead: IsDead): Promise<Page<TreeSummary>> {
+export function listTrees(store: Store, page: PageRequest, isDead: ProvenDead): Promise<Page<TreeSummary>> {
   return store.read((view) => {
     const { rows, next } = view.treeIds(page);
     return { rows: rows.map((id) => summaryOf(view, id, isDead)), next };
   });
 }
 
-function summaryOf(view: StoreView, id: TreeId, isDead: IsDead): TreeSummary {
+function summaryOf(view: StoreView, id: TreeId, isDead: ProvenDead): TreeSummary {
   const record = unlessBroken(() => view.tree(id)!);
   return {
     id,
@@ -83,7 +82,7 @@ function unlessBroken<T>(read: () => T): T | null {
 export interface OpeningPorts {
   readonly store: Store;
   readonly shared: Pick<Shared, "adapter" | "hasTool" | "logger">;
-  readonly isDead: IsDead;
+  readonly isDead: ProvenDead;
   readonly open: (id: TreeId) => Promise<TreeHandle>;
 }
 

@@ -7,6 +7,7 @@ import { requireAdapter, type Shared } from "../control/shared.ts";
 import { processesOf } from "../control/processes.ts";
 import { unregisteredProcesses } from "../platform/process-group.ts";
 import { DEFAULT_LIMITS } from "../protocol/limits.ts";
+import { PROFILES } from "../protocol/profile.ts";
 import { Look, type PlanContext, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import { CoppiceError } from "../protocol/errors.ts";
@@ -33,6 +34,7 @@ type Given = Pick<
   | "logger"
   | "redact"
   | "lineage"
+  | "summariser"
   | "withNewTree"
   | "apply"
   | "look"
@@ -51,13 +53,14 @@ export class Visits {
   /** What the commands on threads have of it. */
   ports(): Given {
     const { shared, owned } = this.#ports;
-    const { store, ids, logger, redact, lineage, clock } = shared;
+    const { store, ids, logger, redact, lineage, summariser, clock } = shared;
     return {
       store,
       ids,
       logger,
       redact,
       lineage,
+      summariser,
       withNewTree: (tree, act) => this.during(tree, act),
       apply: (tree, plan) => this.#apply(tree, plan),
       look: (tree, plan) => store.read((view) => plan(new Look(view, this.#contextOf(view, tree)))),
@@ -77,11 +80,13 @@ export class Visits {
 
   /** Its providers and its numbers are known of any tree. */
   #contextOf(view: StoreView, tree: TreeId): PlanContext {
-    const { ids, lineage, redact, adapter } = this.#ports.shared;
+    const { ids, lineage, redact, adapter, toolHost } = this.#ports.shared;
+    const { profile, limits } = view.tree(tree)!;
     return withoutOwner(view, tree, ids, {
       requireProvider: (provider, effects) => requireAdapter(this.#ports.shared, provider, effects),
       lineage,
       redact,
+      toolEffects: (agent) => toolHost.specs(agent, { profile: PROFILES[profile], limits }),
       loop: (provider) => adapter(provider)?.loop ?? "ours",
       parksWaits: (provider) => {
         const known = adapter(provider);
@@ -117,6 +122,11 @@ export class Visits {
   /** Resolves when none is under way or waits for its turn; it never rejects. */
   async over(tree: TreeId): Promise<void> {
     for (let last; (last = this.#last.get(tree)) !== undefined;) await last;
+  }
+
+  /** As `over`, of all trees. */
+  async allOver(): Promise<void> {
+    while (this.#last.size > 0) await Promise.all(this.#last.values());
   }
 
   /** For as long as `act` lasts. */

@@ -50,7 +50,7 @@ export function withoutOwner(
     modelHint: () => null,
     position: () => 0,
     lineage: DEFAULT_LINEAGE_LIMITS,
-    workspaces: { capture: null, trees: null },
+    workspaces: { capture: null, worktrees: null },
     redact: createRedactor([]),
     mintTokenDigest: () => sha256(ids.mint("tok")),
     ...known,

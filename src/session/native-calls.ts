@@ -4,6 +4,7 @@ import type { Json } from "../protocol/json.ts";
 import type { NativeAnswer, NativeItem, NativeRequest } from "../protocol/native-events.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
 import type { AssistantPart } from "../protocol/transcript.ts";
+import { readDecision } from "../protocol/decision.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Call, ResultBody } from "./ports.ts";
 
@@ -50,8 +51,13 @@ function digestOf({ nativeId }: NativeRef, turn: string): string {
 
 /** `notice` says that mail waits; it ends the results of our own tools (RUN-5). */
 export function answerOf(request: NativeRequest, item: ResultBody, notice: string | null): NativeAnswer {
-  if (request.kind !== "tool")
-    return item.isError ? { kind: "cancelled" } : { kind: "answer", text: textOf(item.output) };
+  if (request.kind !== "tool") {
+    if (item.isError) return { kind: "cancelled" };
+    const text = textOf(item.output);
+    return request.kind === "question"
+      ? { kind: "answer", text }
+      : { kind: "decision", decision: readDecision(text) };
+  }
   const { isError } = item;
   if (notice === null) return { kind: "tool", output: item.output, isError };
   const output: Json =

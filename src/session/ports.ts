@@ -71,8 +71,13 @@ export interface RunPorts {
   accepted(input: NextInput, native?: NativeAcceptance): Promise<void>;
   /** A response with tool calls, or with questions. */
   calls(body: AssistantBody, usage: StepUsage | null): Promise<void>;
-  /** A response without calls: the run is settled, or goes on when more is due. */
-  answered(body: AssistantBody, usage: StepUsage | null, text: string): Promise<"settled" | "continues">;
+  /** A response without calls: the run is settled, or goes on when more is due. `cut`: what cut it off before its end. */
+  answered(
+    body: AssistantBody,
+    usage: StepUsage | null,
+    text: string,
+    cut?: "length" | "content_filter" | null,
+  ): Promise<"settled" | "continues">;
   toolReturned(body: ResultBody): Promise<void>;
   /** Outputs of waits that have ended and of questions that were answered, appended. Answers the calls that still wait. */
   collect(calls: readonly Call[]): Promise<ReadonlySet<string>>;

@@ -16,11 +16,13 @@ const NAME_CHARACTERS = 128;
 /** Far beyond what any model answers at once. */
 const MOST_CHARACTERS = 16 * 1024 * 1024;
 
+export type Finish = Extract<StepEvent, { type: "finish" }>["reason"];
+
 export class Response {
   /** Its acceptance is being stored. */
   accepting = false;
   usage: StepUsage | null = null;
-  finish: string | null = null;
+  finish: Finish | null = null;
   readonly #parts: AssistantPart[] = [];
   readonly #ids = new Set<string>();
   #kept = 0;
@@ -104,6 +106,15 @@ export class Response {
     if (this.#reasoning !== "") parts.unshift({ type: "reasoning", text: this.#reasoning });
     if (this.#text !== "") parts.push({ type: "text", text: this.#text });
     return parts;
+  }
+
+  /**
+   * What a response that was cut off leaves: no calls, since one of them may be missing. Reasoning that led to no text is
+   * left out too; there are providers that refuse a request with it.
+   */
+  partsOfCut(): readonly AssistantPart[] {
+    const parts = this.parts().filter((part) => !("callId" in part));
+    return parts.some((part) => part.type === "text") ? parts : [];
   }
 
   text(): string {

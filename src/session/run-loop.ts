@@ -7,7 +7,7 @@
  * - R3 After an abort nothing is written any more; whoever aborted has settled the run.
  */
 import { TransientError } from "../protocol/errors.ts";
-import { openCalls } from "../protocol/transcript.ts";
+import { type AssistantPart, openCalls } from "../protocol/transcript.ts";
 import type { ProviderSession } from "../providers/port.ts";
 import { usageAttributes } from "../platform/telemetry.ts";
 import type { Call, NextInput, RetryAnswer, RunPorts } from "./ports.ts";
@@ -178,10 +178,10 @@ async function tryRequest(
 
 async function finishStep(session: Session, ports: RunPorts, response: Response): Promise<"on" | "over"> {
   const model = session.run!.model;
-  const parts = response.parts();
-  const calls = parts.filter((part) => part.type === "tool_call" || part.type === "request");
+  const cut = cutOf(response);
+  const parts = cut === null ? response.parts() : response.partsOfCut();
   session.partialText = "";
-  if (calls.length > 0) {
+  if (parts.some(isCall)) {
     await ports.calls({ kind: "assistant", phase: "tools", parts, model, inherited: false }, response.usage);
     return "on";
   }
@@ -189,8 +189,20 @@ async function finishStep(session: Session, ports: RunPorts, response: Response)
     { kind: "assistant", phase: "answer", parts, model, inherited: false },
     response.usage,
     response.text(),
+    cut,
   );
   return outcome === "settled" ? "over" : "on";
+}
+
+/** Calls that came whole before the limit are made: the model sees which one is missing, and goes on from there. */
+function cutOf(response: Response): "length" | "content_filter" | null {
+  const { finish } = response;
+  if (finish === "content_filter") return finish;
+  return finish === "length" && !response.parts().some(isCall) ? finish : null;
+}
+
+function isCall(part: AssistantPart): part is Call {
+  return "callId" in part;
 }
 
 interface RequestParts {
@@ -246,6 +258,9 @@ async function receive(
   preview.end();
   if (!accepted)
     throw new TransientError("PROVIDER_UNREACHABLE", "the provider ended the response before it began.");
+  // What has no finish may be half an answer, or lack a call.
+  if (response.finish === null)
+    throw new TransientError("PROVIDER_UNREACHABLE", "the provider ended the response without a finish.");
 }
 
 const IGNORE = (): void => undefined;

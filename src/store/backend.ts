@@ -8,8 +8,9 @@
  */
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { MailDraft, MailRecord } from "../protocol/mail.ts";
+import type { ProcessIdentity } from "../protocol/process-identity.ts";
 import type { Counters } from "./mailbox-counters.ts";
-import type { ProcessIdentity, StoreTx, StoreView } from "./port.ts";
+import type { StoreTx, StoreView } from "./port.ts";
 
 export interface LeaseRow {
   readonly treeId: TreeId;
@@ -27,13 +28,16 @@ export interface BackendTx extends StoreTx {
   leaseRow(tree: TreeId): LeaseRow | undefined;
   putLease(row: LeaseRow): void;
   counters(id: ThreadId): Counters;
-  /** The stored row with this id, or with this author's key. */
+  /** The stored row with this id, or with this author's key; one that cannot be read as the dead letter that it will be. */
   knownMail(draft: MailDraft): MailRecord | undefined;
   /** Stores mail and its `seq`; an arrival is shown to the tree's owner. Undefined when id or key is known. */
   insertMail(draft: MailDraft, arrival: boolean): MailRecord | undefined;
   /** Trees with unread trigger-turn mail, a pending command or a run that is not settled. */
   busyTrees(): readonly TreeId[];
 }
+
+/** What a read may look at. */
+export type BackendView = StoreView & Pick<BackendTx, "leaseRow" | "busyTrees">;
 
 type Rows<K extends keyof BackendTx> = Pick<BackendTx, K>;
 
@@ -164,7 +168,7 @@ export interface Backend {
   readonly context: GroupContext;
   transact(operations: readonly Operation[]): void;
   /** Runs a plan over one snapshot, outside of any group. @throws TransientError `STORE_BUSY`; it may be run again. */
-  read<T>(plan: (view: StoreView & BackendTx) => T): T;
+  read<T>(plan: (view: BackendView) => T): T;
   /** Grows when another connection has written. */
   foreignVersion(): number;
   close(): void;

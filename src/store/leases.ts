@@ -8,11 +8,14 @@
  *   owner, alive, would have renewed it by the right clock long ago: it counts as run out, and a tree cannot be held for ever
  *   by somebody who is dead. Nearer ones are waited for, so that clocks of hosts may differ by some.
  * - L4 A tree is not given back while trigger-turn mail or a command waits, unless its owner abandons it.
+ * - L5 A lease that cannot be read is nobody's, and nobody's to claim: it costs its own tree and no other.
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
-import type { BackendTx, LeaseRow } from "./backend.ts";
-import type { ClaimRequest, Lease, LeaseState, ProcessIdentity } from "./port.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
+import type { BackendTx, BackendView, LeaseRow } from "./backend.ts";
+import { isUnreadable } from "./corrupt-row.ts";
+import type { ClaimRequest, Lease, LeaseState } from "./port.ts";
 
 /** With the default of 10 s that is 10 minutes. */
 const FARTHEST_LEASES = 60;
@@ -48,8 +51,8 @@ export function claim(tx: BackendTx, request: ClaimRequest): Lease {
 export function heartbeat(tx: BackendTx, leases: readonly Lease[], leaseMs: number): readonly Lease[] {
   const expiresAt = tx.now() + leaseMs;
   return leases.flatMap((lease) => {
-    const row = tx.leaseRow(lease.treeId);
-    if (row === undefined || !isCurrent(row, lease)) return [];
+    const row = leaseOf(tx, lease.treeId);
+    if (row === undefined || row === null || !isCurrent(row, lease)) return [];
     tx.putLease({ ...row, expiresAt, leaseMs });
     return [{ ...lease, expiresAt }];
   });
@@ -76,34 +79,33 @@ export function fence(tx: BackendTx, lease: Lease): void {
   );
 }
 
-export function claimable(
-  tx: BackendTx,
-  limit: number,
-  provenDead: (owner: ProcessIdentity) => boolean,
-): readonly TreeId[] {
-  const now = tx.now();
+export function claimable(view: BackendView, limit: number, provenDead: ProvenDead): readonly TreeId[] {
+  const now = view.now();
   const dead = rememberVerdicts(provenDead);
   const trees: TreeId[] = [];
-  for (const tree of tx.busyTrees()) {
+  for (const tree of view.busyTrees()) {
     if (trees.length >= limit) break;
-    const row = tx.leaseRow(tree);
-    if (row === undefined || !isHeld(row, now, dead)) trees.push(tree);
+    const row = leaseOf(view, tree);
+    if (row === undefined || (row !== null && !isHeld(row, now, dead))) trees.push(tree);
   }
   return trees;
+}
+
+/** Null for one that is there and cannot be read. */
+function leaseOf(view: BackendView, tree: TreeId): LeaseRow | undefined | null {
+  return isUnreadable(() => view.leaseRow(tree)) ? null : view.leaseRow(tree);
 }
 
 function isCurrent(row: LeaseRow, lease: Lease): boolean {
   return row.token !== null && row.token === lease.token && row.epoch === lease.epoch;
 }
 
-function isHeld(row: LeaseRow, now: number, provenDead: (owner: ProcessIdentity) => boolean): boolean {
+function isHeld(row: LeaseRow, now: number, provenDead: ProvenDead): boolean {
   return leaseState(row, now).live && !provenDead(row.owner);
 }
 
 /** Asks the platform once for each owner: one process may own thousands of trees. */
-function rememberVerdicts(
-  provenDead: (owner: ProcessIdentity) => boolean,
-): (owner: ProcessIdentity) => boolean {
+function rememberVerdicts(provenDead: ProvenDead): ProvenDead {
   const verdicts = new Map<string, boolean>();
   return (owner) => {
     const name = `${owner.host} ${owner.bootId} ${owner.pid} ${owner.startedAt}`;

@@ -40,18 +40,10 @@ import type { CompactionRecord, SnapshotRecord } from "../protocol/snapshot.ts";
 import type { ForkDraft, HistoryEntry } from "../protocol/thread.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
 import type { UsageSum } from "../protocol/usage.ts";
 import type { RuntimeRequestRecord, WaitRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
-
-/** Names a process so that another on the same host can prove it dead (REC-6). */
-export interface ProcessIdentity {
-  readonly host: string;
-  readonly bootId: string;
-  readonly pid: number;
-  /** Start time of the process in the unit of its system, so that a reused pid is not taken for it. */
-  readonly startedAt: string;
-}
 
 export interface Lease {
   readonly treeId: TreeId;
@@ -75,7 +67,7 @@ export interface ClaimRequest {
   readonly owner: ProcessIdentity;
   readonly leaseMs: number;
   /** True when the identity belongs to a process of this host that is proved dead; given by the platform. */
-  readonly provenDead: (owner: ProcessIdentity) => boolean;
+  readonly provenDead: ProvenDead;
 }
 
 export type SendResult =
@@ -113,7 +105,8 @@ export interface BrokenRow {
 
 /**
  * Indexed reads. A row that cannot be read makes the read that needs it throw `STORE_CORRUPT` with its `table` and `id` in
- * the details; of mail it is left out. All are cheap in the number of rows they return; lists are paged.
+ * the details; of mail it is left out. All are cheap in the number of rows they return. Lists that grow with the life of a
+ * tree are paged; those of what is open, unread or pending, or belongs to one run, are whole.
  */
 export interface StoreView {
   /** The store's clock, milliseconds since the epoch. */
@@ -313,7 +306,7 @@ export interface Store {
    */
   release(lease: Lease, options?: { readonly abandon?: boolean }): Promise<"released" | "kept">;
   /** Trees without a live owner that have something to do: trigger-turn mail, a command, or an unsettled run. */
-  claimable(limit: number, provenDead: (owner: ProcessIdentity) => boolean): Promise<readonly TreeId[]>;
+  claimable(limit: number, provenDead: ProvenDead): Promise<readonly TreeId[]>;
   commit<T>(lease: Lease, plan: (tx: StoreTx) => T): Promise<T>;
   read<T>(plan: (view: StoreView) => T): Promise<T>;
   /**

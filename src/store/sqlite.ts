@@ -23,7 +23,7 @@ import { logRows } from "./sqlite/logs.ts";
 import { mailRows } from "./sqlite/mail.ts";
 import { threadRows } from "./sqlite/thread-rows.ts";
 import { setAsideRows } from "./sqlite/set-aside.ts";
-import { Threads } from "./sqlite/threads.ts";
+import { ThreadNumbers } from "./sqlite/thread-numbers.ts";
 import { transferRows } from "./sqlite/transfers.ts";
 import { treeRows } from "./sqlite/trees.ts";
 import { waitRows } from "./sqlite/waits.ts";
@@ -100,7 +100,7 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
   const requireSameFile = watchFile(path);
   const context: GroupContext = { tree: null, told: new Set() };
   const now = (): number => clock.now();
-  const threads = new Threads(connection);
+  const threads = new ThreadNumbers(connection);
   const agents = agentRows(connection, threads);
   const work = workRows(connection, threads);
   const waits = waitRows(connection, threads);
@@ -168,12 +168,11 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     read(plan) {
       try {
         connection.beginSnapshot();
-        const value = plan(tx);
-        connection.endSnapshot();
-        return value;
+        return plan(tx);
       } catch (error) {
-        connection.rollback();
         throw storeError(error, path);
+      } finally {
+        connection.endSnapshot();
       }
     },
     foreignVersion() {

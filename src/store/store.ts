@@ -5,11 +5,11 @@
 import { type Clock, delay } from "../platform/clock.ts";
 import { InterruptedError, InvariantError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
-import type { Backend, BackendTx } from "./backend.ts";
+import type { Backend, BackendTx, BackendView } from "./backend.ts";
 import { GroupCommit, isBusy } from "./group-commit.ts";
 import { Hints } from "./hints.ts";
 import { claim, claimable, fence, heartbeat, release } from "./leases.ts";
-import type { Lease, Store, StoreTx, StoreView } from "./port.ts";
+import type { Lease, Store, StoreTx } from "./port.ts";
 import { sendMail } from "./sending.ts";
 
 export interface StoreSettings {
@@ -36,7 +36,7 @@ export function createStore(backend: Backend, settings: StoreSettings): Store {
   const submit = <T>(tree: TreeId | null, run: (tx: BackendTx) => T): Promise<T> =>
     closed ? Promise.reject(isClosed(backend.name)) : group.submit(tree, run);
 
-  async function read<T>(plan: (view: StoreView & BackendTx) => T): Promise<T> {
+  async function read<T>(plan: (view: BackendView) => T): Promise<T> {
     for (let tries = 1; ; tries += 1) {
       if (closed) throw isClosed(backend.name);
       try {

@@ -61,17 +61,13 @@ export class UsageCache {
     };
   }
 
-  /** An agent was stored; `before` is what stood there, undefined for a new one, null when it is not known. */
-  follow(before: AgentRecord | undefined | null, after: AgentRecord): void {
+  /** An agent was stored; `before` is what stood there, undefined for a new one. */
+  follow(before: AgentRecord | undefined, after: AgentRecord): void {
     const paths = this.#trees.get(after.treeId);
     if (paths === undefined || before?.usage === after.usage) return;
     for (let path: AgentPath | null = after.path; path !== null; path = parentPath(path)) {
       const totals = paths.get(path);
       if (totals === undefined) continue;
-      if (before === null) {
-        paths.delete(path);
-        continue;
-      }
       if (before !== undefined) add(totals, before.usage, -1);
       add(totals, after.usage, 1);
     }

@@ -96,12 +96,7 @@ export function createProcess(name: string, ground: ProcessGround): SimulatedPro
     hold,
     wrap,
     wrapProvider: (adapter) => ({
-      driver: adapter.driver,
-      loop: adapter.loop,
-      capabilities: adapter.capabilities,
-      threads: adapter.threads,
-      defaultModel: adapter.defaultModel,
-      models: () => adapter.models(),
+      ...adapter,
       openSession: async (input) => {
         await hold(`${input.path} opens`);
         return heldSession(await adapter.openSession(input), hold);
@@ -109,7 +104,7 @@ export function createProcess(name: string, ground: ProcessGround): SimulatedPro
     }),
     wrapNative: (adapter) => holdNative(adapter, hold),
     wrapTools: (host) => ({
-      specs: (agent) => host.specs(agent),
+      specs: (agent, tree) => host.specs(agent, tree),
       execute: (call, context) =>
         wrap(`${context.agent.path} ${call.name}`, () => host.execute(call, context))(),
     }),

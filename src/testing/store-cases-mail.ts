@@ -217,14 +217,22 @@ export const mailCases = {
       all: rows.mailOf(worker, { limit: 9 }).rows.length,
       one: rows.mail(sampleId("msg", 2)),
       counted: rows.mailbox(worker).unread,
+      none: [rows.unread(worker, { limit: 0 }), rows.mailOf(worker, { limit: 0 })],
     }));
     assert.deepEqual(view, {
+      none: [[], { rows: [], next: null }],
       unread: [1, 3],
       unreadable: [sampleId("msg", 2)],
       all: 2,
       one: undefined,
       counted: 3,
     });
+    const [again] = await world.send(world.mail(2, { trigger: true }));
+    assert.deepEqual(again?.kind === "duplicate" && [again.mail.id, again.mail.seq, again.mail.reason], [
+      sampleId("msg", 2),
+      2,
+      "unreadable",
+    ]);
     await store.commit(lease, (tx) => tx.deadLetterUnreadable(sampleId("msg", 2)));
     await store.commit(lease, (tx) => tx.deadLetterUnreadable(sampleId("msg", 1)));
     const after = await store.read((rows) => ({

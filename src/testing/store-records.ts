@@ -12,7 +12,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import type { RuntimeRequestRecord, WaitRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
-import type { ProcessIdentity } from "../store/port.ts";
+import type { ProcessIdentity } from "../protocol/process-identity.ts";
 
 /** An id that says what it stands for: `sampleId("msg", 7)`. */
 export function sampleId<P extends IdPrefix>(prefix: P, name: string | number): `${P}_${string}` {

@@ -16,7 +16,7 @@ import { requireTitle } from "./fork.ts";
 import { createThreads, forkThread, messageTo } from "./made-by-agent.ts";
 import { mergeBack } from "./merge-back.ts";
 import { capabilitiesOf, type ThreadPorts } from "./ports.ts";
-import { pageFor } from "./thread-page.ts";
+import { redactedTitle, pageFor } from "./thread-page.ts";
 import { requireThread } from "./thread-view.ts";
 import { requireOpenThread } from "./verbs.ts";
 
@@ -121,7 +121,7 @@ export class AgentThreads implements BetweenTrees {
         const { agent, transfer } = forkThread(tx, from, { request, capabilities, message });
         return {
           thread_id: agent.threadId,
-          title: agent.thread?.title ?? null,
+          title: redactedTitle(agent, tx.context.redact),
           forked_from: source,
           transfer_id: transfer.id,
           effects: [...agent.config.effects],

@@ -16,18 +16,19 @@ import type { TransferRecord } from "../protocol/transfer.ts";
 import { conversationAt, sourceOf } from "../control/start-facts.ts";
 import { newAgent } from "../control/new-agent.ts";
 import { newTreeRecord } from "../control/new-tree-record.ts";
-import { type OriginOf, requireDepth } from "../lineage/chain.ts";
+import { requireDepth } from "../lineage/chain.ts";
 import {
   type ForkAvailability,
   forkAvailability,
   type ForkPointFacts,
+  NATIVE_OBSTACLES,
 } from "../lineage/fork-availability.ts";
 import { type ForkPoint, forkPoint, type ForkPointName } from "../lineage/fork-points.ts";
 import { forkTitle } from "../lineage/fork-title.ts";
 import { forkTransfer } from "../lineage/transfer.ts";
 import type { PageRequest, StoreTx, StoreView } from "../store/port.ts";
 import { readerOf } from "../control/thread-reader.ts";
-import { requireThread } from "./thread-view.ts";
+import { originsIn, requireThread } from "./thread-view.ts";
 
 export interface ForkRequest {
   readonly source: string;
@@ -66,7 +67,7 @@ export function planFork(
     );
   }
   const thread = { ...source, thread: source.thread };
-  requireDepth(thread.threadId, originIn(view), limits.ancestorDepthMaximum);
+  requireDepth(thread.threadId, originsIn(view), limits.ancestorDepthMaximum);
   const fork = forkPoint(readerOf(view, thread), request.at);
   const availability = availabilityAt(view, thread, fork, capabilities, limits);
   requireStrategy(request.policy, availability);
@@ -77,13 +78,6 @@ export function planFork(
     title: request.title ?? forkTitle(thread.thread.title, liveTitles(view, thread.thread)),
     context: contextAt(view, thread, fork),
     availability,
-  };
-}
-
-function originIn(view: StoreView): OriginOf {
-  return (id) => {
-    const agent = view.agent(id);
-    return agent === undefined ? undefined : (agent.thread?.forkedFrom?.point ?? null);
   };
 }
 
@@ -118,7 +112,7 @@ function requireStrategy({ strategy }: ForkPolicy, { native, replay }: ForkAvail
   if (strategy === "native" && native !== true) {
     throw new RejectedError(
       "FORK_NATIVE_UNSUPPORTED",
-      `the provider cannot fork its own conversation here (${native.replaceAll("_", " ")}); fork with \`replay\` or \`auto\`.`,
+      `a native fork is not possible here: ${NATIVE_OBSTACLES[native]}. Fork with \`replay\` or \`auto\`.`,
       { obstacle: native },
     );
   }

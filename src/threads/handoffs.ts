@@ -8,6 +8,7 @@ import type { HandoffId } from "../protocol/ids.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { requireText } from "../platform/text.ts";
+import { chosenProvider } from "../control/chosen-provider.ts";
 import { startingRun } from "../control/runs.ts";
 import { destinationOf } from "../control/start.ts";
 import { NOTHING_TRIED } from "../control/start-facts.ts";
@@ -100,7 +101,8 @@ export async function regenerateHandoff(tree: Tree, id: string): Promise<Handoff
   const capabilities = adapter.loop === "ours" ? adapter.threads : await adapter.capabilities();
   const planned = await tree.look((look) => {
     const agent = look.agent(found.handoff.threadId) as AgentRecord & { readonly thread: ThreadFacts };
-    const model = agent.thread.selection?.model ?? adapter.defaultModel;
+    const chosen = chosenProvider(agent, { provider });
+    const model = chosen.model ?? adapter.defaultModel;
     const run = { ordinal: agent.runs + 1, causes: [] };
     const to = destinationOf(adapter, { provider, model }, capabilities);
     return planStart(look, agent, run, itemsOf(look.store, agent), to, NOTHING_TRIED);

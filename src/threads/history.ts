@@ -6,7 +6,6 @@
  * - H1 A source that fails costs completeness and nothing else: no run, no command fails by it.
  * - H2 A later reading that finds less changes nothing; one that finds more adds it.
  */
-import { describeError } from "../protocol/errors.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import {
@@ -89,10 +88,7 @@ async function readRun(ports: ThreadPorts, agent: AgentRecord, run: RunRecord): 
     return await ports.store.read((view) => transcriptHistory(itemsOf(view, agent, run)));
   } catch (error) {
     const { threadId } = agent;
-    ports.logger.warn(
-      { threadId, runId: run.id, err: error },
-      `history is not here: ${describeError(error)}`,
-    );
+    ports.logger.warn({ threadId, runId: run.id, err: error }, "the history of a run is not here");
     return nothingRead("final-only");
   }
 }

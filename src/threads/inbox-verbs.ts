@@ -6,7 +6,7 @@ import { editHandoff } from "./handoffs.ts";
 import { inject } from "./inject.ts";
 import { mergeBack } from "./merge-back.ts";
 import { undoRollback } from "./rollback-undo.ts";
-import { archive, continueThread, pin, rename, select } from "./verbs.ts";
+import { archive, continueThread, pin, rename, select, selectionOf } from "./verbs.ts";
 
 export const THREAD_VERBS: Verbs = {
   continue(tx, given) {
@@ -16,8 +16,7 @@ export const THREAD_VERBS: Verbs = {
   },
   select(tx, given) {
     const { thread, ...selection } = check("select", COMMAND_ARGUMENTS.select, given);
-    const { model = null, effort = null, cleanContext = false, provider } = selection;
-    return { revision: select(tx, thread, { provider, model, effort, cleanContext }).revision };
+    return { revision: select(tx, thread, selectionOf(selection)).revision };
   },
   rename(tx, given) {
     const { thread, title } = check("rename", COMMAND_ARGUMENTS.rename, given);

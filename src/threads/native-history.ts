@@ -93,7 +93,9 @@ async function walk(session: NativeSession, { run, thread, cursor, pinned }: Wal
   let skipped = 0;
   let over = true;
   let at = cursor;
-  for (;;) {
+  // An adapter may answer with a place that it has told before, and would be followed for ever.
+  const been = new Set([at]);
+  while (wanted.size > 0) {
     const page = pageSchema.parse(await read(thread.nativeThreadRef!, ...(at === null ? [] : [at])));
     for (const given of page.turns) {
       const turn = turnSchema.safeParse(given);
@@ -103,8 +105,9 @@ async function walk(session: NativeSession, { run, thread, cursor, pinned }: Wal
         skipped += addSources(sources, turn.data.items, run);
       }
     }
-    if (wanted.size === 0 || page.next === null) break;
+    if (wanted.size === 0 || page.next === null || been.has(page.next)) break;
     at = page.next;
+    been.add(at);
   }
   const whole = pinned && named && over && wanted.size === 0 && skipped === 0;
   return { level: whole ? "complete" : "partial", skipped, cursor: at, sources };

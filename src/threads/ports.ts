@@ -4,14 +4,16 @@ import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Lineage } from "../protocol/thread.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { StartProcess } from "../platform/process.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
+import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
-import type { Lease, ProcessIdentity, Store } from "../store/port.ts";
+import type { Lease, Store } from "../store/port.ts";
 import type { ThreadOptions } from "./create.ts";
 import type { CapabilitiesOf } from "./fork.ts";
 
@@ -21,9 +23,10 @@ export interface ThreadPorts {
   readonly logger: Logger;
   readonly redact: Redact;
   readonly lineage: LineageLimits;
+  /** Writes summaries of handoffs; null where none are wanted. */
+  readonly summariser: Summariser | null;
   readonly providers: Readonly<Record<string, ProviderAdapter>>;
-  /** Whether another process of this host is proved dead: its lease counts for nothing then. */
-  readonly provenDead: (owner: ProcessIdentity) => boolean;
+  readonly provenDead: ProvenDead;
   /** The tree of a thread, opened if this process does not own it yet. */
   open(tree: TreeId): Promise<AgentControl>;
   /** For a tree that is about to be made; given back when `act` is done. */

@@ -11,12 +11,12 @@ import type { HandoffKind, StalenessSignal } from "../protocol/transfer.ts";
 import { destinationOf } from "../control/start.ts";
 import { NOTHING_TRIED } from "../control/start-facts.ts";
 import { buildTexts, type Planned, planStart } from "../control/start-run.ts";
-import type { Tree } from "../control/tree.ts";
 import { covered } from "../lineage/coverage.ts";
-import type { StartBase } from "../lineage/start-plan.ts";
+import type { HandoffBase, StartBase } from "../lineage/start-plan.ts";
 import { estimateTokens } from "../policy/estimate-tokens.ts";
 import { itemsOf } from "./items.ts";
-import { type ProviderCoverage, coverageOf, requireThread } from "./thread-view.ts";
+import type { ThreadPorts } from "./ports.ts";
+import { type ProviderCoverage, coverageOf } from "./thread-view.ts";
 
 /** A text that a provider would be told. */
 export interface PreviewedText {
@@ -36,8 +36,7 @@ export interface PreviewedText {
 export interface StartPreview {
   readonly provider: string;
   readonly model: string | null;
-  /** `none`, `native_fork`, `delta`, `full`, `checkpoint`, `projected` or `unsupported`. */
-  readonly strategy: string;
+  readonly strategy: Exclude<StartBase["kind"], "handoff"> | HandoffBase["coverage"];
   readonly into: "existing" | "new" | null;
   /** Why this one, in a sentence. */
   readonly why: string;
@@ -51,15 +50,14 @@ export interface StartPreview {
   readonly coverage: readonly ProviderCoverage[];
 }
 
-/** @throws RejectedError `THREAD_NOT_FOUND`, `PROVIDER_UNAVAILABLE`, `POLICY_UNMET`. */
+/** @throws RejectedError `PROVIDER_UNAVAILABLE`, `POLICY_UNMET`. */
 export async function previewStart(
-  tree: Tree,
-  id: string,
+  ports: ThreadPorts,
+  { treeId, threadId, config }: AgentRecord,
   selection: ProviderSelection,
 ): Promise<StartPreview> {
-  const { effects } = await tree.look((look) => requireThread(look.store, id).config);
-  tree.requireProvider(selection.provider, effects);
-  const adapter = tree.shared.adapter(selection.provider)!;
+  await ports.look(treeId, (look) => look.context.requireProvider(selection.provider, config.effects));
+  const adapter = ports.providers[selection.provider]!;
   const capabilities = adapter.loop === "ours" ? adapter.threads : await adapter.capabilities();
   const to = destinationOf(
     adapter,
@@ -68,8 +66,8 @@ export async function previewStart(
   );
   let memory = NOTHING_TRIED;
   for (;;) {
-    const found = await tree.look((look) => {
-      const agent = requireThread(look.store, id) as AgentRecord & { readonly thread: ThreadFacts };
+    const found = await ports.look(treeId, (look) => {
+      const agent = look.agent(threadId) as AgentRecord & { readonly thread: ThreadFacts };
       const coverage = coverageOf(look.store, agent);
       try {
         const asked = { ...agent, thread: { ...agent.thread, selection } };
@@ -96,7 +94,7 @@ export async function previewStart(
       };
     }
     const { planned } = found as { planned: Planned };
-    const texts = await buildTexts(tree.shared.summariser, planned, new AbortController().signal);
+    const texts = await buildTexts(ports.summariser, planned, new AbortController().signal);
     if ("teaches" in texts) {
       memory = { ...memory, ...texts.teaches };
       continue;

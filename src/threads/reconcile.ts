@@ -6,10 +6,11 @@
  * - Q2 Nothing begins to run by it: what a settled run leaves to do waits for the next owner.
  */
 import { CoppiceError } from "../protocol/errors.ts";
+import { liveOwner } from "../control/live-owner.ts";
 import { isLeft, recoverUnowned } from "../control/recovery.ts";
 import type { Look } from "../control/transaction.ts";
 import type { ThreadPorts } from "./ports.ts";
-import { isOwned, requireThread } from "./thread-view.ts";
+import { requireThread } from "./thread-view.ts";
 
 /** @throws RejectedError `THREAD_NOT_FOUND`. */
 export async function reconcileThread(ports: ThreadPorts, id: string): Promise<void> {
@@ -17,7 +18,8 @@ export async function reconcileThread(ports: ThreadPorts, id: string): Promise<v
   const { reservationTtlMs } = ports.lineage;
   const left = await ports.look(
     agent.treeId,
-    (look) => !isOwned(look.store, look.treeId, ports.provenDead) && anyLeft(look, reservationTtlMs),
+    (look) =>
+      liveOwner(look.store, look.treeId, ports.provenDead) === null && anyLeft(look, reservationTtlMs),
   );
   if (left) {
     try {

@@ -72,7 +72,7 @@ export async function rollBack(
 ): Promise<RolledBack> {
   using _ = holdStarts(tree, threadId);
   const agent = await tree.look((look) => openThreadOf(look, threadId));
-  const able = await ableOf(tree, agent);
+  const able = await ableOf(tree, agent, options.native === "demanded");
   const request: RollbackRequest = {
     to:
       options.to.kind === "before_message"
@@ -173,7 +173,8 @@ function openThreadOf(look: Look, threadId: ThreadId): ThreadAgent {
   return agent;
 }
 
-async function ableOf(tree: Tree, { threadId, thread }: ThreadAgent): Promise<Able> {
+/** One that does not say what it can is not there to be asked, save where its own rollback is demanded (C9.6). */
+async function ableOf(tree: Tree, { threadId, thread }: ThreadAgent, demanded: boolean): Promise<Able> {
   const active = thread.activeProviderThreadId;
   const record = active === null ? undefined : await tree.read((view) => view.providerThread(active));
   const adapter = record === undefined ? undefined : tree.shared.adapter(record.provider);
@@ -183,7 +184,13 @@ async function ableOf(tree: Tree, { threadId, thread }: ThreadAgent): Promise<Ab
   const open = loaded?.provider.loop === "theirs" && loaded.agent.config.provider === record!.provider;
   if (open && loaded.provider.loop === "theirs")
     return { capabilities: loaded.provider.session.negotiated, loop: "theirs" };
-  return { capabilities: await adapter.capabilities(), loop: "theirs" };
+  try {
+    return { capabilities: await adapter.capabilities(), loop: "theirs" };
+  } catch (error) {
+    if (demanded) throw error;
+    tree.shared.logger.warn({ threadId, err: error }, "a provider does not say what it can roll back");
+    return { capabilities: null, loop: "theirs" };
+  }
 }
 
 /** @throws as `rollBack`, before anything is changed. */

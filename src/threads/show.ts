@@ -1,16 +1,11 @@
 /** All there is to see of a thread at one moment (lineage C14.6): its record, its runs, its context, and how much history is here. */
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
 import type { ExecutionRef, HistoryLevel } from "../protocol/thread.ts";
 import { contextOf } from "../control/thread-context.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
 import { historyLevel } from "./history.ts";
-import {
-  documentOf,
-  executionsOf,
-  type ProvenDead,
-  requireThread,
-  type ThreadDocument,
-} from "./thread-view.ts";
+import { documentOf, executionsOf, requireThread, type ThreadDocument } from "./thread-view.ts";
 
 /** All there is to see of a thread at one moment. */
 export interface ShownThread {

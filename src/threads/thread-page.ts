@@ -14,7 +14,7 @@ import { type TranscriptEntry, transcriptOf } from "./transcript.ts";
 const ITEM_BYTES = 4096;
 const PAGE_BYTES = 48 * 1024;
 
-export interface PageRequest {
+export interface ReadPage {
   readonly before?: string | undefined;
   readonly limit: number;
   readonly depth: number;
@@ -25,7 +25,7 @@ export function pageFor(
   view: StoreView,
   reader: AgentRecord,
   thread: AgentRecord,
-  { before, limit, depth, redact }: PageRequest,
+  { before, limit, depth, redact }: ReadPage,
 ): JsonObject {
   const page = transcriptOf(view, thread, { before: before ?? null, limit }, depth);
   const own = reader.config.provider;
@@ -35,25 +35,32 @@ export function pageFor(
     return by === own ? (text) => text : redact;
   };
   // From the newest: what does not fit is the next page's.
-  const shown: Json[] = [];
+  const shown: JsonObject[] = [];
   let bytes = 0;
   let left: string | null = page.before;
   for (const entry of page.entries.toReversed()) {
     const line = showEntry(entry, wordsOf);
     bytes += byteLength(JSON.stringify(line));
-    if (bytes > PAGE_BYTES && shown.length > 0) break;
+    // A place is that of an item: where a fork was made alone says nothing of how far the page goes.
+    if (bytes > PAGE_BYTES && shown.some((one) => "item" in one)) break;
     shown.unshift(line);
     left = entry === page.entries[0] ? page.before : placeBefore(entry, left);
   }
   return {
     thread_id: thread.threadId,
-    title: thread.thread?.title ?? null,
+    title: redactedTitle(thread, redact),
     state: thread.state,
     status: statusOf(view, thread).kind,
     runs: thread.runs,
     entries: shown,
     before: left,
   };
+}
+
+/** Who has given it is not known: a user, or an agent of any provider. */
+export function redactedTitle({ thread }: AgentRecord, redact: Redact): string | null {
+  const title = thread?.title ?? null;
+  return title === null ? null : redact(title);
 }
 
 /** Where a page begins that ends right before this entry. */

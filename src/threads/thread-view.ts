@@ -12,9 +12,12 @@ import {
 import type { OrdinalRange } from "../protocol/ordinals.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { ExecutionRef, RunOutcome, ThreadFacts } from "../protocol/thread.ts";
+import type { ProvenDead } from "../protocol/process-identity.ts";
+import type { OriginOf } from "../lineage/chain.ts";
+import { liveOwner } from "../control/live-owner.ts";
 import { deliveredInto } from "../control/start-facts.ts";
 import { gapOf, handoffsIn } from "../lineage/coverage.ts";
-import type { Page, PageRequest, ProcessIdentity, StoreView } from "../store/port.ts";
+import type { Page, PageRequest, StoreView } from "../store/port.ts";
 
 /** Computed, never stored: `unsettled` is a run that nobody drives (C14.5). */
 export type ThreadActivity =
@@ -80,16 +83,7 @@ export function requireThread(view: StoreView, id: string): AgentRecord {
 
 const LEGACY: Pick<ThreadFacts, "title" | "continuity"> = { title: null, continuity: "resume-native" };
 
-/** Whether another process of this host is known to be dead; without it a lease says who is alive. */
-export type ProvenDead = (owner: ProcessIdentity) => boolean;
-
-/** Whether a process holds the tree that may be alive. */
-export function isOwned(view: StoreView, tree: TreeId, provenDead: ProvenDead = () => false): boolean {
-  const lease = view.lease(tree);
-  return lease?.live === true && !provenDead(lease.owner);
-}
-
-export function summaryOf(view: StoreView, agent: AgentRecord, provenDead?: ProvenDead): ThreadSummary {
+export function summaryOf(view: StoreView, agent: AgentRecord, provenDead: ProvenDead): ThreadSummary {
   const { thread, threadId } = agent;
   const active = thread?.activeProviderThreadId ?? null;
   const bound = active === null ? undefined : view.providerThread(active);
@@ -118,15 +112,15 @@ export function summaryOf(view: StoreView, agent: AgentRecord, provenDead?: Prov
   };
 }
 
-export function activityOf(view: StoreView, agent: AgentRecord, provenDead?: ProvenDead): ThreadActivity {
+export function activityOf(view: StoreView, agent: AgentRecord, provenDead: ProvenDead): ThreadActivity {
   if (agent.currentRun === null) return { kind: "idle" };
   return {
-    kind: isOwned(view, agent.treeId, provenDead) ? "running" : "unsettled",
+    kind: liveOwner(view, agent.treeId, provenDead) === null ? "unsettled" : "running",
     executionId: agent.currentRun,
   };
 }
 
-export function documentOf(view: StoreView, agent: AgentRecord, provenDead?: ProvenDead): ThreadDocument {
+export function documentOf(view: StoreView, agent: AgentRecord, provenDead: ProvenDead): ThreadDocument {
   const { thread } = agent;
   return {
     ...summaryOf(view, agent, provenDead),
@@ -191,4 +185,12 @@ export function executionOf(run: RunRecord): ExecutionRef | null {
 export function executionsOf(view: StoreView, id: ThreadId, page: PageRequest): Page<ExecutionRef> {
   const { rows, next } = view.runsOf(id, page);
   return { rows: rows.flatMap((run) => executionOf(run) ?? []), next };
+}
+
+/** Where each thread was forked from: null for one that was not, undefined for one that is not there. */
+export function originsIn(view: StoreView): OriginOf {
+  return (id) => {
+    const agent = view.agent(id);
+    return agent === undefined ? undefined : (agent.thread?.forkedFrom?.point ?? null);
+  };
 }

@@ -14,6 +14,7 @@ import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { HandoffRecord } from "../protocol/transfer.ts";
 import { ancestorsOf } from "../lineage/chain.ts";
 import type { StoreView } from "../store/port.ts";
+import { originsIn } from "./thread-view.ts";
 
 /** Where an entry of a transcript stands. */
 export interface EntryPlace {
@@ -104,11 +105,7 @@ export function transcriptOf(
 }
 
 function lineOf(view: StoreView, agent: AgentRecord, depth: number) {
-  const originOf = (id: ThreadId) => {
-    const found = view.agent(id);
-    return found === undefined ? undefined : (found.thread?.forkedFrom?.point ?? null);
-  };
-  const { segments, complete } = ancestorsOf(agent.threadId, originOf, depth);
+  const { segments, complete } = ancestorsOf(agent.threadId, originsIn(view), depth);
   const stretches: Stretch[] = [{ agent, end: agent.items, leftAt: null }];
   for (const { threadId, until, child } of segments.toReversed()) {
     const found = view.agent(threadId)!;

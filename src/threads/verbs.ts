@@ -60,6 +60,24 @@ function requireSelection(tx: Transaction, agent: ThreadAgent, selection: Provid
   for (const name of ["model", "effort"] as const) requireText(name, selection[name] ?? "", NAME_BYTES);
 }
 
+/** A choice of provider for the next run; what is left out is the provider's own default. */
+export interface SelectionInput {
+  readonly provider: string;
+  readonly model?: string | null | undefined;
+  readonly effort?: string | null | undefined;
+  /** Begin a new conversation with the whole history as text (C10). */
+  readonly cleanContext?: boolean | undefined;
+}
+
+export function selectionOf({
+  provider,
+  model = null,
+  effort = null,
+  cleanContext = false,
+}: SelectionInput): ProviderSelection {
+  return { provider, model, effort, cleanContext };
+}
+
 /** What the next run is to use; the binding changes when a provider has accepted that run (C4.16). */
 export function select(tx: Transaction, id: string, selection: ProviderSelection | null): ThreadAgent {
   const agent = threadOf(tx, id);

@@ -18,7 +18,7 @@ export interface BuiltInCall {
   readonly control: AgentControl;
   readonly caller: AgentCaller;
   readonly signal: AbortSignal;
-  /** The longest that a wait may hold the call; null inside our own loop (WAI-7). */
+  /** The longest that a wait may hold the call (WAI-7); null inside our own loop, and for a host without such a limit. */
   readonly longestWaitMs: number | null;
 }
 
@@ -27,6 +27,8 @@ export interface ToolHints {
   readonly readOnly: boolean;
   readonly destructive: boolean;
   readonly idempotent: boolean;
+  /** It reaches what is outside of the caller's tree. */
+  readonly openWorld: boolean;
 }
 
 export interface BuiltIn {
@@ -46,6 +48,8 @@ export interface BuiltInDefinition<Schema extends z.ZodObject> {
   readonly title: string;
   readonly description: string;
   readonly input: Schema;
+  /** What the profile takes of it, where that is less: what it leaves out is optional in `input`. */
+  readonly taken?: z.ZodObject | undefined;
   readonly hints: ToolHints;
   readonly carriesMail?: boolean;
   /** Looks at raw arguments first, for refusals that say more than "unknown field". */
@@ -54,7 +58,8 @@ export interface BuiltInDefinition<Schema extends z.ZodObject> {
 }
 
 export function builtIn<Schema extends z.ZodObject>(definition: BuiltInDefinition<Schema>): BuiltIn {
-  const { name, title, description, input, hints } = definition;
+  const { name, title, description, hints } = definition;
+  const input = definition.taken ?? definition.input;
   return {
     name,
     title,
@@ -64,7 +69,7 @@ export function builtIn<Schema extends z.ZodObject>(definition: BuiltInDefinitio
     carriesMail: definition.carriesMail ?? false,
     async call(given, call) {
       definition.before?.(given);
-      return definition.run(checkArguments(name, input, given), call);
+      return definition.run(checkArguments(name, input, given) as z.output<Schema>, call);
     },
   };
 }

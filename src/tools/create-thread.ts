@@ -39,7 +39,7 @@ export function createThread(): BuiltIn {
     title: "Start independent threads",
     description,
     input,
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
     async run({ threads, idempotency_key: key }, call) {
       const named = threads.map(({ title, message }) => title ?? message);
       const waiting = await approval(

@@ -1,6 +1,7 @@
 /** Own tools of a host: input schema, declared effects, and what it does. */
 import { z } from "zod";
 import { type Effect, EFFECTS } from "../protocol/agent.ts";
+import { describeError, RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { argumentsFault, check, functionOf, optionsOf } from "../platform/check.ts";
 import type { ProcessSpec, StartedProcess } from "../platform/process.ts";
@@ -53,7 +54,8 @@ export interface ToolDefinition<Input extends z.ZodType> {
 
 /**
  * Declares a tool.
- * @throws RejectedError `INVALID_ARGUMENT`, also for a name out of grammar or one of the runtime's own.
+ * @throws RejectedError `INVALID_ARGUMENT`, also for a name out of grammar or one of the runtime's own, and for an input that is
+ * no object or has no JSON Schema.
  */
 export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<Input>): OwnTool {
   check("defineTool", definitionSchema, definition);
@@ -61,7 +63,7 @@ export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<I
   return {
     name,
     description: definition.description ?? name,
-    parameters: toParameters(definition.input),
+    parameters: parametersOf(definition),
     effects,
     async call(input, run) {
       const parsed = definition.input.safeParse(input);
@@ -69,6 +71,25 @@ export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<I
       return toJson(await definition.run(parsed.data, run));
     },
   };
+}
+
+/** Models call with an object of arguments, and are told of them in JSON Schema. */
+function parametersOf({ name, input }: Pick<ToolDefinition<z.ZodType>, "name" | "input">): JsonObject {
+  let parameters: JsonObject;
+  try {
+    parameters = toParameters(input);
+  } catch (error) {
+    throw unusable(name, `has no JSON Schema: ${describeError(error)}`);
+  }
+  if (parameters["type"] !== "object") throw unusable(name, "is no object; put what it takes into one");
+  return parameters;
+}
+
+function unusable(name: string, why: string): RejectedError {
+  return new RejectedError("INVALID_ARGUMENT", `The input of the tool ${name} ${why}.`, {
+    argument: "input",
+    tool: name,
+  });
 }
 
 const OWN_NAMES: readonly string[] = [

@@ -23,8 +23,9 @@ export function followupTask(profile: Profile): BuiltIn {
     name: "followup_task",
     title: "Give an agent another task",
     description,
-    input: profile.richOutputs ? fullInput : (referenceInput as unknown as typeof fullInput),
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    input: fullInput,
+    taken: profile.richOutputs ? fullInput : referenceInput,
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     async run(input, { control, caller }) {
       const receipt = await control.followUp(
         caller,

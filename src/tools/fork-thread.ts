@@ -35,7 +35,7 @@ export function forkThreadTool(): BuiltIn {
     title: "Fork a thread",
     description,
     input,
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
     async run(asked, call) {
       const of = asked.thread_id ?? "this thread";
       const waiting = await approval(call, "fork_thread", `${of}: ${asked.title ?? asked.message ?? ""}`);

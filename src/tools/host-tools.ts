@@ -9,9 +9,10 @@
 import { z } from "zod";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { ThreadId } from "../protocol/ids.ts";
+import type { RequestId, ThreadId } from "../protocol/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import { heldApproval } from "../control/held-wait.ts";
 import { check, optionsOf, signalSchema, withMethods } from "../platform/check.ts";
 import { parseObject } from "./arguments.ts";
 import type { AgentCaller, BuiltIn, ToolHints } from "./built-in.ts";
@@ -36,10 +37,18 @@ export interface HostTool {
    * `input`: the arguments, as an object or as the text that a model wrote.
    * @throws the signal's reason; RejectedError `INVALID_ARGUMENT` for wrong `options`. What is wrong with `input` is a result.
    */
-  readonly call: (
-    input: unknown,
-    options?: { readonly signal?: AbortSignal | undefined },
-  ) => Promise<HostToolResult>;
+  readonly call: (input: unknown, options?: HostCallOptions) => Promise<HostToolResult>;
+}
+
+/** What comes with one call. */
+export interface HostCallOptions {
+  /** Ends this call alone. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * The id that the model's vendor gave the call, unique among the calls of a host or of one step of a run: made again with it,
+   * the call has no second effect (SPN-6). A transport without such ids gives none.
+   */
+  readonly callId?: string | undefined;
 }
 
 /** The tools of a host, for every binding. Disposing of them leaves the place of the host to another. */
@@ -52,8 +61,9 @@ export interface HostToolOptions {
 }
 
 export const hostToolOptionsSchema = optionsOf<HostToolOptions>({ shortTransport: z.boolean().optional() });
-export const callOptionsSchema = optionsOf<{ readonly signal?: AbortSignal | undefined }>({
+export const callOptionsSchema = optionsOf<HostCallOptions>({
   signal: signalSchema.optional(),
+  callId: z.string().optional(),
 });
 export const toolsSchema = z.array(
   withMethods<HostTool>("is no tool; give what `tree.root.tools()` or `connection.tools()` returns", "call"),
@@ -67,12 +77,11 @@ export function hostTools(
 ): readonly HostTool[] {
   const { profile, limits, shared } = control.tree;
   const { allow } = shared.betweenTrees.policy;
-  const caller = { kind: "agent", threadId: root, runId: null, step: 0, callId: null } as const;
   return bind(control, hostBuiltIns(profile, limits, allow), {
     ...options,
-    caller: async () => {
+    caller: async (callId) => {
       options.authorise?.();
-      return caller;
+      return { kind: "agent", threadId: root, runId: null, step: 0, callId };
     },
     notice: true,
   });
@@ -93,19 +102,19 @@ export function agentTools(
   return bind(control, agent.hostDriven ? hostBuiltIns(profile, limits, allow) : inRun, {
     ...options,
     notice: agent.hostDriven,
-    caller: async () => {
+    caller: async (callId) => {
       await options.authorise();
       return control.read((view) => {
         const { currentRun } = view.agent(agent.threadId)!;
         const step = currentRun === null ? 0 : (view.run(currentRun)?.steps ?? 0);
-        return { kind: "agent", threadId: agent.threadId, runId: currentRun, step, callId: null } as const;
+        return { kind: "agent", threadId: agent.threadId, runId: currentRun, step, callId } as const;
       });
     },
   });
 }
 
 interface Binding extends HostToolOptions {
-  readonly caller: () => Promise<AgentCaller>;
+  readonly caller: (callId: string | null) => Promise<AgentCaller>;
   /** Results end with a notice of unread mail, which nothing else would tell. */
   readonly notice: boolean;
 }
@@ -119,7 +128,7 @@ function bind(control: AgentControl, tools: readonly BuiltIn[], binding: Binding
     hints: tool.hints,
     async call(input, options = {}) {
       check("HostTool.call", callOptionsSchema, options);
-      return callFor(control, binding, tool, input, options.signal ?? new AbortController().signal);
+      return callFor(control, binding, tool, input, options);
     },
   }));
 }
@@ -129,7 +138,7 @@ export function callByName(
   tools: readonly HostTool[],
   name: string,
   input: unknown,
-  options: { readonly signal?: AbortSignal | undefined } = {},
+  options: HostCallOptions = {},
 ): Promise<HostToolResult> {
   const tool = tools.find((one) => one.name === name);
   if (tool !== undefined) return tool.call(input, options);
@@ -148,19 +157,31 @@ async function callFor(
   binding: Binding,
   tool: BuiltIn,
   input: unknown,
-  signal: AbortSignal,
+  { signal = new AbortController().signal, callId }: HostCallOptions,
 ): Promise<HostToolResult> {
   signal.throwIfAborted();
   const { limits } = control.tree;
-  const longestWaitMs = binding.shortTransport === true ? limits.transportWaitMs : null;
   let answer: HostToolResult;
   let caller: AgentCaller | null = null;
   try {
-    caller = await binding.caller();
+    caller = await binding.caller(callId === undefined || callId === "" ? null : callId);
     const parsed = typeof input === "string" ? parseObject(tool.name, input, limits.messageBytes * 2) : input;
-    const outcome = await tool.call(parsed, { control, caller, signal, longestWaitMs });
+    // Nobody but this call brings the output to a run that has made it from outside.
+    const held = binding.shortTransport === true || caller.runId !== null;
+    const longestWaitMs = held ? limits.transportWaitMs : null;
+    const made = { control, caller, signal, longestWaitMs };
+    let outcome = await tool.call(parsed, made);
+    if (outcome.kind === "waiting") {
+      // The only thing that such a call can wait for: with the answer it is made again.
+      const asked = outcome.on as RequestId;
+      await heldApproval(control.tree, asked, { signal, longestMs: limits.transportWaitMs });
+      outcome = await tool.call(parsed, made);
+    }
     if (outcome.kind === "waiting")
-      throw new RejectedError("SUBAGENT_PARENT_NOT_ACTIVE", "a host has no run that could wait.");
+      throw new RejectedError(
+        "SUBAGENT_PARENT_NOT_ACTIVE",
+        "nobody has answered the approval yet; do something else and try again.",
+      );
     answer = { output: outcome.output, isError: outcome.isError };
   } catch (error) {
     signal.throwIfAborted();

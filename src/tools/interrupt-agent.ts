@@ -35,8 +35,9 @@ export function interruptAgent(profile: Profile): BuiltIn {
     name: "interrupt_agent",
     title: "Interrupt an agent",
     description,
-    input: receipt ? fullInput : (referenceInput as unknown as typeof fullInput),
-    hints: { readOnly: false, destructive: true, idempotent: true },
+    input: fullInput,
+    taken: receipt ? fullInput : referenceInput,
+    hints: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
     async run(input, { control, caller }) {
       const runId = input.run_id;
       if (runId !== undefined && !isRunId(runId)) {

@@ -40,8 +40,9 @@ export function listAgents(profile: Profile): BuiltIn {
     name: "list_agents",
     title: "List agents",
     description: profile.richOutputs ? full : reference,
-    input: profile.richOutputs ? fullInput : (referenceInput as unknown as typeof fullInput),
-    hints: { readOnly: true, destructive: false, idempotent: true },
+    input: fullInput,
+    taken: profile.richOutputs ? fullInput : referenceInput,
+    hints: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     async run(input, { control, caller }) {
       if (!profile.richOutputs) return result(await referenceList(control, caller, input.path_prefix));
       const page = await control.read((view) => {

@@ -23,7 +23,7 @@ export function mergeBackTool(): BuiltIn {
     title: "Bring a fork back",
     description,
     input,
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
     async run({ fork_thread_id: fork, idempotency_key: key }, call) {
       const { verbs, from } = threadCall(call, key);
       if (!(await verbs.mergesIntoOwn(from, fork))) {

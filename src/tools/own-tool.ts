@@ -4,7 +4,7 @@
  * - W1 A tool that fails is an error result, never a failed run; its text is redacted and bounded (SEC-3).
  * - W2 No output above `mailInlineBytes` goes into a transcript: it is kept as an artifact, head and tail stand for it.
  */
-import { EFFECTS, type AgentRecord, type Effect } from "../protocol/agent.ts";
+import { type AgentRecord, type Effect, effectsOf } from "../protocol/agent.ts";
 import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { ToolContext, ToolInvocation, ToolOutcome } from "../protocol/tool.ts";
@@ -16,11 +16,6 @@ import { startProcess } from "../control/processes.ts";
 import type { OwnTool } from "./define-tool.ts";
 
 const ERROR_BYTES = 2048;
-
-/** What a tool may do; one that declares nothing may do everything (POL-1). */
-export function effectsOf(tool: OwnTool): readonly Effect[] {
-  return tool.effects.length === 0 ? EFFECTS : tool.effects;
-}
 
 /** Effects of a tool that an agent may not have. */
 export function deniedEffects(tool: OwnTool, agent: AgentRecord): readonly Effect[] {

@@ -21,7 +21,7 @@ export function pinContext(): BuiltIn {
     title: "Keep a line of your work",
     description,
     input,
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     async run({ section, text }, { control, caller }) {
       const key = receiptKey(caller, undefined);
       const pinned = await control.tree.transact((tx) =>

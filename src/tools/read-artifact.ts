@@ -30,7 +30,7 @@ export function readArtifact(): BuiltIn {
     title: "Read a long text",
     description,
     input,
-    hints: { readOnly: true, destructive: false, idempotent: true },
+    hints: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     async run(asked, { control, caller }) {
       const id = artifactIdSchema.safeParse(asked.id);
       if (!id.success) {

@@ -27,7 +27,7 @@ export function readThread(): BuiltIn {
     title: "Read a thread",
     description,
     input,
-    hints: { readOnly: true, destructive: false, idempotent: true },
+    hints: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     async run({ thread_id: thread, before, limit = PAGE }, call) {
       const { verbs, from } = threadCall(call);
       return result(await verbs.read(from, { thread, before, limit }));

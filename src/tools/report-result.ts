@@ -23,7 +23,7 @@ export function reportResult(): BuiltIn {
     title: "Report the result of a task",
     description,
     input,
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     async run(asked, call) {
       const work = await call.control.reportResult(call.caller, {
         workId: asked.work_id ?? (await onlyWork(call)),

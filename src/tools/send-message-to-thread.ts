@@ -20,7 +20,7 @@ export function sendMessageToThread(): BuiltIn {
     title: "Send a message to a thread",
     description,
     input,
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
     async run({ thread_id: id, message, idempotency_key: key }, call) {
       const waiting = await approval(call, "send_message_to_thread", `to ${id}: ${message}`);
       if (waiting !== null) return waiting;

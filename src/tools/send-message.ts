@@ -15,8 +15,9 @@ export function sendMessage(profile: Profile): BuiltIn {
     name: "send_message",
     title: "Leave a message",
     description,
-    input: profile.richOutputs ? fullInput : (referenceInput as unknown as typeof fullInput),
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    input: fullInput,
+    taken: profile.richOutputs ? fullInput : referenceInput,
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     async run(input, { control, caller }) {
       const receipt = await control.send(caller, input.target, input.message, { key: input.idempotency_key });
       if (!profile.richOutputs) return result("");

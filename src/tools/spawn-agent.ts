@@ -46,6 +46,12 @@ const referenceInput = z.strictObject({
 
 const fullInput = referenceInput.extend({
   ...resultFields,
+  provider: z
+    .string()
+    .optional()
+    .describe(
+      "Another provider than yours, by its name; without `model` it runs on that provider's default model. Leave it out unless you were asked for one.",
+    ),
   isolation: z
     .literal("worktree")
     .optional()
@@ -70,8 +76,9 @@ export function spawnAgent(profile: Profile): BuiltIn {
     name: "spawn_agent",
     title: "Start an agent",
     description: profile.richOutputs ? full : reference,
-    input: profile.richOutputs ? fullInput : (referenceInput as unknown as typeof fullInput),
-    hints: { readOnly: false, destructive: false, idempotent: false },
+    input: fullInput,
+    taken: profile.richOutputs ? fullInput : referenceInput,
+    hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     before: refuseForkContext,
     async run(input, { control, caller }) {
       const spawned = await control.spawn(
@@ -81,6 +88,7 @@ export function spawnAgent(profile: Profile): BuiltIn {
           message: input.message,
           forkTurns: input.fork_turns,
           asked: {
+            provider: input.provider ?? null,
             model: input.model ?? null,
             effort: input.reasoning_effort ?? null,
             role: input.agent_type ?? null,

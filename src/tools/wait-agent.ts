@@ -1,10 +1,12 @@
 /**
  * `wait_agent`: rest until there is something to do (agents.md 29-35, WAI-3). A run's wait is stored and its output comes
- * from the run loop; a host-driven root, which has no run, waits here (HDR-2).
+ * from the run loop, or, where the call came from outside of it, from here; a host-driven root, which has no run, waits in the
+ * call itself (HDR-2).
  */
 import { z } from "zod";
 import type { Limits } from "../protocol/limits.ts";
 import type { Profile } from "../protocol/profile.ts";
+import { heldWait } from "../control/held-wait.ts";
 import { type BuiltIn, builtIn, result } from "./built-in.ts";
 import { hostWait } from "./host-wait.ts";
 
@@ -58,17 +60,14 @@ const host = `Rests until messages for you have come, or the time is over, and r
 Nothing is put into your context by itself: this tool is how you read your mailbox. Use it when a note says that there are unread messages, or when you need a result to go on. Running out of time is no fault and stops nobody; call it again with the \`cursor\` you were given, which also tells that you have read what came with it.`;
 
 export function waitAgent(profile: Profile, limits: Limits, hostDriven: boolean): BuiltIn {
-  const input = !profile.richWait
-    ? hostDriven
-      ? referenceInput(limits).extend({ cursor })
-      : referenceInput(limits)
-    : fullInput(limits);
+  const ofReference = hostDriven ? referenceInput(limits).extend({ cursor }) : referenceInput(limits);
   return builtIn({
     name: "wait_agent",
     title: "Wait for agents",
     description: hostDriven ? host : profile.richWait ? full : reference,
-    input: input as ReturnType<typeof fullInput>,
-    hints: { readOnly: true, destructive: false, idempotent: true },
+    input: fullInput(limits),
+    taken: profile.richWait ? undefined : ofReference,
+    hints: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     carriesMail: true,
     async run(asked, { control, caller, signal, longestWaitMs }) {
       const wait = {
@@ -78,13 +77,14 @@ export function waitAgent(profile: Profile, limits: Limits, hostDriven: boolean)
         timeoutMs: asked.timeout_ms,
         cursor: asked.cursor,
       };
-      if (caller.runId === null || caller.callId === null) {
+      const { runId, callId } = caller;
+      if (runId === null)
         return result(await hostWait(control, caller.threadId, wait, { signal, longestMs: longestWaitMs }));
+      if (longestWaitMs !== null) {
+        const held = await heldWait(control.tree, runId, wait, { signal, longestMs: longestWaitMs });
+        return { kind: "result", ...held };
       }
-      return {
-        kind: "waiting",
-        on: await control.wait({ runId: caller.runId, callId: caller.callId }, wait),
-      };
+      return { kind: "waiting", on: await control.wait({ runId, callId: callId! }, wait) };
     },
   });
 }

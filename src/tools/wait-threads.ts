@@ -41,7 +41,7 @@ export function waitThreads(): BuiltIn {
     title: "Wait for threads",
     description,
     input,
-    hints: { readOnly: true, destructive: false, idempotent: true },
+    hints: { readOnly: true, destructive: false, idempotent: true, openWorld: true },
     async run(asked, call) {
       const { verbs, from } = threadCall(call);
       const { caller, control, signal, longestWaitMs } = call;
@@ -52,7 +52,7 @@ export function waitThreads(): BuiltIn {
         cursor: asked.cursor ?? null,
       };
       if (wait.timeoutMs === 0) return result(await showNow(control.tree, caller.threadId, wait));
-      if (caller.runId === null || caller.callId === null)
+      if (caller.runId === null || caller.callId === null || longestWaitMs !== null)
         return result(await hostThreadWait(control.tree, caller.threadId, wait, { signal, longestWaitMs }));
       const { runId, callId } = caller;
       return { kind: "waiting", on: await waitForThreads(control.tree, { runId, callId }, wait) };

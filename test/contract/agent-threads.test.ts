@@ -14,6 +14,7 @@ import {
   together,
   usage,
 } from "../../src/providers/scripted/script.ts";
+import { pageFor } from "../../src/threads/thread-page.ts";
 import { harness, type Harness, type HarnessOptions, STORES, type StoreKind } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
 
@@ -318,6 +319,49 @@ describe.each(STORES)("reading threads on %s", (store) => {
     expect(own).toMatchObject({ thread_id: h.tree.id });
     expect(unknown).toMatchObject({ code: "THREAD_NOT_FOUND" });
     expect((await other.root.mail()).rows).toHaveLength(2);
+  });
+
+  test("C15 SEC-3 a page always leads on: where a fork was made stands on none alone", async () => {
+    await using h = await harness({ store });
+    const { threads } = h.runtime;
+    const { id } = await threads.create({ title: "source" });
+    const said = { runId: null, step: 0, at: 1, inherited: false } as const;
+    const calls = Array.from({ length: 14 }, (_, at) => ({
+      type: "tool_call" as const,
+      callId: `c${at}`,
+      name: "write",
+      input: "x".repeat(4096),
+    }));
+    const lease = await h.store.claim({
+      treeId: id,
+      token: "mine",
+      owner: { host: "test", bootId: "boot", pid: 1, startedAt: "1" },
+      leaseMs: 1000,
+      provenDead: () => true,
+    });
+    await h.store.commit(lease, (tx) => {
+      tx.appendItems(id, 0, [
+        { ...said, kind: "user", text: "first words", mailId: null, workId: null },
+        { ...said, kind: "assistant", phase: "tools", parts: calls, model: null },
+      ]);
+      tx.putAgent({ ...tx.agent(id)!, items: 2 });
+    });
+    await h.store.release(lease, { abandon: true });
+    const { thread } = await threads.fork(id, { at: { kind: "message", seq: 2 } });
+    const shown: string[] = [];
+    for (let before: string | undefined, pages = 0; pages < 5; pages += 1) {
+      const page = await h.store.read((view) => {
+        const fork = view.agent(thread.id)!;
+        return pageFor(view, fork, fork, { before, limit: 50, depth: 25, redact: (text) => text });
+      });
+      shown.push(
+        ...(page["entries"] as readonly JsonObject[]).map(({ kind }) => kind as string).toReversed(),
+      );
+      if (page["before"] === null) break;
+      before = page["before"] as string;
+    }
+    expect(shown.filter((kind) => kind !== "forked_from")).toEqual(["assistant", "user"]);
+    expect(shown[0]).toBe("forked_from");
   });
 
   test("C6.8 a handoff points at the tool that reads what it left out, where the agent has it", async () => {

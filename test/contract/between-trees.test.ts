@@ -337,8 +337,7 @@ describe.each(STORES)("approval between trees on %s", (store) => {
   test("XTR-4 sending waits for an approval that outlives a crash, and is done once it is given", async () => {
     await using t = await two(store, (other) => [send(other, "hello"), say("sent")], { runtime: ASK });
     await t.h.tree.root.send("go");
-    await waitUntil("it asks", async () => (await t.h.tree.requests()).length === 1);
-    expect(await t.h.tree.root.status()).toEqual({ kind: "awaiting_approval" });
+    await waitUntil("it asks", async () => (await t.h.tree.root.status()).kind === "awaiting_approval");
     expect((await t.other.root.mail()).rows).toEqual([]);
     await t.h.crash();
     const [request] = await t.h.tree.requests();
@@ -348,6 +347,24 @@ describe.each(STORES)("approval between trees on %s", (store) => {
     expect(await output(t.h, "send_message_to_thread")).toMatchObject({ accepted: true });
     const other = await t.h.runtime.openTree({ id: t.other.id });
     expect((await other.root.mail()).rows).toHaveLength(1);
+  });
+
+  test("XTR-4 a decision is an answer, and its note reaches whoever asked", async () => {
+    await using t = await two(store, (other) => [send(other, "one"), send(other, "two"), say("done")], {
+      runtime: ASK,
+    });
+    const work = await t.h.tree.root.send("go");
+    for (const verdict of ["approved", "denied"] as const) {
+      await waitUntil("it asks", async () => (await t.h.tree.requests()).length === 1);
+      const [request] = await t.h.tree.requests();
+      await t.h.tree.answer(request!.id, { verdict, note: "not before noon" });
+    }
+    await work.outcome();
+    expect(await output(t.h, "send_message_to_thread")).toMatchObject({ accepted: true });
+    expect(await output(t.h, "send_message_to_thread", 1)).toMatchObject({
+      code: "AUTHORITY_ESCALATION_DENIED",
+      error: expect.stringContaining("denied: not before noon"),
+    });
   });
 
   test("XTR-4 what is not approved is not done, and the model is told", async () => {

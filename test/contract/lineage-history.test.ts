@@ -13,6 +13,7 @@ import { MARKER } from "../../src/platform/redaction-steps.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { z } from "zod";
 import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
+import { warningsTo } from "../support/logger.ts";
 
 const PAGE = { limit: 500 };
 const SECRET = `ghp_${"aB3dE5gH7j".repeat(4)}`;
@@ -145,6 +146,33 @@ describe.each(STORES)("history on %s", (store) => {
     await using h = await native(adapter);
     await h.ask("go");
     expect(boundaries(await mirrored(h))).toMatchObject([{ level: "partial", entries: 0 }]);
+  });
+
+  test("C13.3 a record whose pages lead back to one another is read once, and holds nobody", async () => {
+    let pages = 0;
+    const adapter = rewritten(turnFork({ "/root": [say("one")] }), () => {
+      pages += 1;
+      if (pages > 20) throw new Error("it is followed for ever");
+      return { turns: [], next: pages % 2 === 0 ? "here" : "there" };
+    });
+    await using h = await native(adapter);
+    await h.ask("go");
+    expect(boundaries(await mirrored(h))).toMatchObject([{ level: "partial", entries: 0 }]);
+    expect(pages).toBe(3);
+  });
+
+  test("SEC-3 C13.4 what a provider fails with is told to the operator without secrets, and is in no message", async () => {
+    const warnings: [object, string][] = [];
+    const adapter = rewritten(turnFork({ "/root": [say("one")] }), () => {
+      throw new Error(`no access for ${SECRET}`);
+    });
+    const logger = warningsTo((fields, message) => void warnings.push([fields, message]));
+    await using h = await native(adapter, { runtime: { logger } });
+    await h.ask("go");
+    await mirrored(h);
+    const [fields, message] = warnings[0]!;
+    expect(message).toBe("the history of a run is not here");
+    expect(fields).toMatchObject({ err: { message: `no access for ${MARKER}` } });
   });
 
   test("S1-42 S1-66 C13.4 C13.7 a record that cannot be read at all leaves the outcome, and fails nothing", async () => {

@@ -301,7 +301,7 @@ describe.each(STORES)("a native switch on %s", (store) => {
     const work = await tree.root.send("two");
     await a.gates.arrived("fork");
     const calls = a.calls().length;
-    await h.clock.advance(60_000);
+    await h.clock.advance(3 * 3_600_000);
     expect((await work.record()).state).not.toBe("ended");
     expect(a.calls()).toHaveLength(calls);
     a.gates.open("fork");
@@ -344,6 +344,28 @@ describe.each(STORES)("a native switch on %s", (store) => {
     expect(back.why).toContain("3");
     const same = await h.runtime.threads.preview(h.tree.id, selection);
     expect(same).toMatchObject({ strategy: "none", into: "existing", tells: [] });
+  });
+
+  test("C3.11 a handoff is written anew for the model that its provider would run on, whatever else was chosen since", async () => {
+    const rest = { maxOutputTokens: null, efforts: [], defaultEffort: null, collaborates: true };
+    const big = { contextWindow: 1_000_000, ...rest };
+    const b = itemFork(says("B"), {
+      models: { tiny: { contextWindow: 24_000, ...rest }, big },
+      defaultModel: "tiny",
+    });
+    const a = turnFork(says(`A ${"x".repeat(60_000)}`), { models: { big } });
+    const { h } = await pair(store, b, {}, a);
+    await talk(h, "a", "one");
+    b.fault("startTurn", refuse(new RejectedError("PROVIDER_REFUSED", "no", {})));
+    await send(h, "two", "b");
+    const [built] = await handoffs(h);
+    await h.runtime.threads.select(h.tree.id, { provider: "a", model: "big" });
+    const anew = await h.runtime.threads.regenerateHandoff(built!.id);
+    // A third of what the provider's own model takes.
+    expect(anew.budget.limit).toBe(8_000);
+    await h.runtime.threads.select(h.tree.id, { provider: "b", model: "big" });
+    const wider = await h.runtime.threads.regenerateHandoff(anew.id);
+    expect(wider.budget.limit).toBeGreaterThan(anew.budget.limit);
   });
 
   test("S3-21 C3.11 C1.10 a ready handoff is edited and written anew; the old one keeps its text", async () => {

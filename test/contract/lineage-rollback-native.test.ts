@@ -160,6 +160,18 @@ describe.each(STORES)("a native rollback on %s", (store) => {
     for (const n of [1, 2, 3, 4]) expect(held(native)).toContain(`q${n};`);
   });
 
+  test("C9.6 a provider that does not say what it can is given up on, unless its own rollback is demanded", async () => {
+    const native = turnFork(SCRIPT);
+    await using h = await open(store, native);
+    await runs(h, 1, 3);
+    const silent = { ...native, capabilities: () => Promise.reject(new Error("it is not installed")) };
+    await h.crash({ providers: { scripted: h.provider, native: silent } });
+    await expect(back(h, 1, "demanded")).rejects.toThrow("it is not installed");
+    expect(await statuses(h)).toEqual(["completed", "completed", "completed"]);
+    expect(await back(h, 1)).toMatchObject({ target: 1, native: "given_up" });
+    expect(await statuses(h)).toEqual(["completed", "rolled_back", "rolled_back"]);
+  });
+
   test("C9.5 an unloaded thread is rolled back by a session of its own, and loaded with what is left", async () => {
     const native = turnFork(SCRIPT);
     await using h = await open(store, native);

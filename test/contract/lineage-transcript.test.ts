@@ -4,6 +4,7 @@ import { ask, repeat, say } from "../../src/providers/scripted/script.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import type { TranscriptEntry } from "../../src/threads/transcript.ts";
 import type { Threads } from "../../src/runtime/threads.ts";
+import { TreeReader } from "../../src/runtime/tree-reader.ts";
 import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
 
 const ALL = { limit: 1000 };
@@ -143,6 +144,10 @@ describe.each(STORES)("a transcript on %s", (store) => {
     await threads.continue(id, "two");
     await h.clock.settle();
     const [pending] = await h.tree.requests();
+    const reader = new TreeReader(h.store, id);
+    expect(pending).toMatchObject({ path: "/root", text: "and now?" });
+    expect(await reader.requests()).toEqual([pending]);
+    expect([await h.tree.requests(id), await reader.requests(child.id)]).toEqual([[pending], []]);
     const { entries } = await threads.transcript(child.id, ALL);
     expect(asked(entries)).toEqual([]);
     for (const entry of entries) {

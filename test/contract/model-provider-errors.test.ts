@@ -42,6 +42,16 @@ describe.for(vendors)("a failure of $vendor", ({ model }) => {
     expect(server.requests).toHaveLength(1);
   });
 
+  test.for(["insufficient_quota", "billing_not_active"])(
+    "RUN-4 with status 429 for %s is a refusal: no waiting brings it back",
+    async (errorType) => {
+      await using server = await startVendorServer();
+      server.reply({ status: 429, errorType });
+      const error = await failureOf(run(await openSession(model(server.baseUrl))));
+      expect(error).toMatchObject({ code: "PROVIDER_REFUSED", retryable: false, details: { status: 429 } });
+    },
+  );
+
   test.for([
     ["seconds", { "retry-after": "7" }, 7_000],
     ["a part of a second", { "retry-after": "0.25" }, 250],

@@ -179,6 +179,51 @@ describe("what OpenAI is told", () => {
   });
 });
 
+describe("what Anthropic is told", () => {
+  // oxlint-disable-next-line typescript/no-explicit-any
+  const marks = (body: any) => ({
+    system: body.system[0].cache_control,
+    messages: body.messages.map((message: { content: { cache_control?: unknown }[] }) =>
+      message.content.map((part) => part.cache_control !== undefined),
+    ),
+  });
+  const later = stepRequest({
+    messages: [
+      { role: "system", text: "You look at things." },
+      { role: "user", text: "Look." },
+      {
+        role: "assistant",
+        parts: [{ type: "tool_call", callId: "call_1", name: "look", input: "{}" }],
+      },
+      { role: "tool", callId: "call_1", name: "look", output: "seen", isError: false },
+    ],
+    tools: [LOOK],
+  });
+
+  test("caches its instructions and all that the next step repeats", async () => {
+    await using server = await startVendorServer();
+    const session = await openSession(vendors[2]!.model(server.baseUrl));
+    server.reply({ parts: [text("Yes.")] }, { parts: [text("Yes.")] });
+    await run(session);
+    await run(session, later);
+    const system = { type: "ephemeral" };
+    expect(marks(server.requests[0]?.body)).toEqual({ system, messages: [[true]] });
+    expect(marks(server.requests[1]?.body)).toEqual({ system, messages: [[false], [false], [true]] });
+  });
+
+  test("is the user's to say, where the user does", async () => {
+    await using server = await startVendorServer();
+    server.reply({ parts: [text("Yes.")] });
+    const providerOptions = { anthropic: { cacheControl: { type: "ephemeral", ttl: "1h" } } } as const;
+    await run(await openSession(vendors[2]!.model(server.baseUrl), { providerOptions }), later);
+    expect(marks(server.requests[0]?.body)).toEqual({
+      system: undefined,
+      messages: [[false], [false], [false]],
+    });
+    expect(server.requests[0]?.body).toMatchObject({ cache_control: { type: "ephemeral", ttl: "1h" } });
+  });
+});
+
 /** The vendor's own shape of a limit and an effort. */
 // oxlint-disable-next-line typescript/no-explicit-any
 const settings: Readonly<Record<string, (body: any) => unknown>> = {
@@ -236,7 +281,13 @@ const wanted: Readonly<Record<string, unknown>> = {
       role: "user",
       content: [
         { type: "tool_result", tool_use_id: "call_a", content: '{"color":"red"}' },
-        { type: "tool_result", tool_use_id: "call_b", content: "no such thing", is_error: true },
+        {
+          type: "tool_result",
+          tool_use_id: "call_b",
+          content: "no such thing",
+          is_error: true,
+          cache_control: { type: "ephemeral" },
+        },
       ],
     },
   ],

@@ -125,6 +125,20 @@ describe.each(STORES)("the event log on %s", (store) => {
   });
 });
 
+describe.each(STORES)("a stream that is aborted on %s", (store) => {
+  test("OBS-1 tells nothing more, also in the middle of what is stored", async () => {
+    await using h = await harness({ store, scripts: { "*": [repeat(say("done"))] } });
+    await h.ask("go");
+    const stop = new AbortController();
+    const seen: StreamEvent[] = [];
+    for await (const event of h.tree.events({ after: 0, signal: stop.signal })) {
+      seen.push(event);
+      if (seen.length === 2) stop.abort();
+    }
+    expect(sequence(seen)).toEqual([1, 2]);
+  });
+});
+
 describe.each(STORES)("the question why on %s", (store) => {
   test("OBS-3 says why an agent is not started: queue, provider, rate", async () => {
     await using h = await harness({
@@ -231,7 +245,7 @@ describe.each(STORES)("observers on %s", (store) => {
     const broken = (): never => {
       throw new Error("an observer's own fault");
     };
-    const logger = { debug: broken, info: broken, warn: broken, error: broken, child: () => logger };
+    const logger = { debug: broken, info: broken, warn: broken, error: broken };
     await using h = await harness({
       store,
       scripts,

@@ -179,7 +179,7 @@ describe.each(STORES)("secrets on %s", (store) => {
       );
       lines.push(`${message} ${shown.join(" ")}`);
     };
-    const logger: Logger = { debug: write, info: write, warn: write, error: write, child: () => logger };
+    const logger: Logger = { debug: write, info: write, warn: write, error: write };
     return { logger, lines };
   }
 

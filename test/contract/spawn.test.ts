@@ -240,6 +240,42 @@ describe.each(STORES)("spawning on %s", (store) => {
     expect(await look(h).snapshot()).toEqual(before);
   });
 
+  test("SPN-7 a spawn names its provider: on that one's default model, and none that there is not", async () => {
+    const other = scripted({ "*": [say("from there")] }, { models: { big: {}, small: {} } });
+    await using h = await harness({
+      store,
+      others: { other },
+      runtime: { subagents: { model: "scripted" } },
+      scripts: {
+        "/root": [
+          spawn("there", "go", { provider: "other", fork_turns: "none" }),
+          spawn("small", "go", { provider: "other", model: "small", fork_turns: "none" }),
+          spawn("nowhere", "go", { provider: "nobody" }),
+          say("done"),
+        ],
+      },
+    });
+    await h.ask("start");
+    const outputs = await look(h).outputs("/root", "spawn_agent");
+    expect(outputs.map(({ isError }) => isError)).toEqual([false, false, true]);
+    expect(errorOf(outputs[2]!)).toContain("configured providers: scripted, other");
+    const summaryOf = async (path: string) => (await h.tree.agent(path)).summary();
+    expect(await summaryOf("/root/there")).toMatchObject({ provider: "other", model: "big" });
+    expect(await summaryOf("/root/small")).toMatchObject({ provider: "other", model: "small" });
+  });
+
+  test("SPN-7 `codex` takes no provider", async () => {
+    await using h = await harness({
+      store,
+      tree: { profile: "codex" },
+      scripts: { "/root": [spawn("w", "go", { provider: "scripted" }), say("done")] },
+    });
+    await h.ask("start");
+    const [refused] = await look(h).outputs("/root", "spawn_agent");
+    expect(refused).toMatchObject({ isError: true });
+    expect(JSON.stringify(refused!.output)).toContain("provider");
+  });
+
   test("SPN-2 a spawn is stored as queued where nothing can run yet", async () => {
     await using h = await harness({ store, runtime: ONE_PERMIT, scripts: {} });
     await occupyPermits(h);

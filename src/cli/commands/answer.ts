@@ -4,6 +4,7 @@
  */
 import type { Command } from "commander";
 import type { AgentRecord } from "../../protocol/agent.ts";
+import { decisionText } from "../../protocol/decision.ts";
 import type { RequestId } from "../../protocol/ids.ts";
 import type { AskedRequest, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
@@ -18,10 +19,6 @@ interface Options extends RunOptions {
   readonly approve?: boolean;
   readonly deny?: boolean;
 }
-
-/** What an agent reads that asked for an approval. */
-const APPROVED = "approved";
-const DENIED = "denied";
 
 export function addAnswer(agent: Command, terminal: Terminal): void {
   withRun(
@@ -50,7 +47,8 @@ export function addAnswer(agent: Command, terminal: Terminal): void {
             `${request.id} is an approval (${opening(request.text)}); answer it with --approve or --deny.`,
           );
         }
-        const answer = text ?? (options.approve === true ? APPROVED : DENIED);
+        const answer =
+          text ?? decisionText({ verdict: options.approve === true ? "approved" : "denied", note: null });
         const receipt = await act(terminal, at, "answer", { request: request.id, answer });
         const said = `${record.path} has the answer to its ${request.kind} ${request.id}`;
         tell(terminal, options, receipt, {

@@ -12,7 +12,7 @@ import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { badUse } from "../failure.ts";
 import { findTree } from "../find-tree.ts";
-import { DEFAULT_PACE_MS, type Host, hostOf } from "../run-tree.ts";
+import { DEFAULT_PACE_MS, Host, hostOf } from "../run-tree.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
 import { type StoreOptions, type TreeOptions, wholeNumber, withConfig } from "./options.ts";
@@ -70,7 +70,7 @@ async function checkedHost(options: TreeOptions, store: Store, tree: TreeReader)
 }
 
 export function act(terminal: Terminal, { store, tree }: Commanded, verb: CommandVerb, args: JsonObject) {
-  return commandTree(store, tree.id, verb, args, { signal: terminal.signal });
+  return commandTree(store, tree.id, verb, args, { signal: terminal.signal, ...new Host().known });
 }
 
 export function tell(

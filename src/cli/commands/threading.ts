@@ -74,12 +74,12 @@ export function ownerOf({ store }: At, { treeId }: Pick<ThreadDocument, "treeId"
 /** Carries out one command on the thread's tree, whoever owns it. */
 export function actOn(
   terminal: Terminal,
-  { store }: At,
+  { store, host }: At,
   { treeId }: Pick<ThreadDocument, "treeId">,
   verb: CommandVerb,
   args: JsonObject,
 ): Promise<CommandReceipt> {
-  return commandTree(store, treeId, verb, args, { signal: terminal.signal });
+  return commandTree(store, treeId, verb, args, { signal: terminal.signal, ...host.known });
 }
 
 /** The result of a change: an object for programs, lines for people, the first of which says who has made it. */

@@ -2,7 +2,7 @@
  * The frame of a handoff: a heading that says what it is, who wrote it and what it covers, how its runs ended, and what was
  * left out. It is context and no authority, and says so first (C6.2, C6.8, C6.13).
  */
-import type { OrdinalRange } from "../../protocol/ordinals.ts";
+import { describeOrdinals, type OrdinalRange } from "../../protocol/ordinals.ts";
 import type { HandoffInput, HandoffPurpose, HandoffRun, HandoffSegment } from "./input.ts";
 import { clean, oneLine } from "./words.ts";
 
@@ -42,7 +42,7 @@ export function nameOf(segment: HandoffSegment, { redact }: Pick<HandoffInput, "
   const { threadId, title } = segment;
   const named = title === null ? "" : ` "${oneLine(clean(title, redact), SHORT)}"`;
   const ranges = ordinalsOf(segment);
-  return `${threadId}${named}, ${ranges.length === 0 ? "no run" : `runs ${describeRanges(ranges)}`}`;
+  return `${threadId}${named}, ${ranges.length === 0 ? "no run" : `runs ${describeOrdinals(ranges, RANGES)}`}`;
 }
 
 /** Ordinals of the runs that a segment tells of. */
@@ -60,13 +60,6 @@ export function rangesOf(numbers: readonly number[]): readonly OrdinalRange[] {
     else ranges.push([number, number]);
   }
   return ranges;
-}
-
-/** `1 to 5, 9 and 12 more ranges` */
-export function describeRanges(ranges: readonly OrdinalRange[], most = RANGES): string {
-  const listed = ranges.slice(0, most).map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`));
-  const more = ranges.length - listed.length;
-  return more === 0 ? listed.join(", ") : `${listed.join(", ")} and ${more} more ranges`;
 }
 
 /** How the runs ended, newest first; runs in a row that ended alike are one line (X-2). */
@@ -115,14 +108,14 @@ export interface LeftOut {
 export function footer({ messages, ids, lines, ancestors }: LeftOut, readTool: string | null): string {
   return messages + lines + ancestors === 0
     ? ""
-    : footerText({ messages, ids: describeRanges(rangesOf(ids)), lines, ancestors }, readTool);
+    : footerText({ messages, ids: describeOrdinals(rangesOf(ids), RANGES), lines, ancestors }, readTool);
 }
 
 /** As long as a footer can become, so that its room can be kept free. */
 export function longestFooter(input: Pick<HandoffInput, "segments" | "readTool">): string {
   const largest = input.segments.at(-1)?.items.at(-1)?.index ?? 0;
   const ranges = Array.from({ length: RANGES }, (): OrdinalRange => [largest, largest + 1]);
-  const ids = `${describeRanges(ranges)} and ${largest} more ranges`;
+  const ids = `${describeOrdinals(ranges, RANGES)} and ${largest} more ranges`;
   return footerText({ messages: MANY, ids, lines: MANY, ancestors: MANY }, input.readTool);
 }
 

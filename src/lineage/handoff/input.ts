@@ -25,14 +25,6 @@ export type HandoffRun = Pick<RunRecord, "id" | "ordinal" | "status" | "reason" 
   readonly error?: { readonly code: string; readonly message: string } | null;
 };
 
-/** A change of a file that a provider with its own loop has reported. */
-export interface ChangeFact {
-  readonly runId: RunId;
-  readonly path: string;
-  /** A diff or a sentence. */
-  readonly summary: string;
-}
-
 /** What a fork has brought back into a run, in the words in which it was told. */
 export interface MergeBackFact {
   readonly runId: RunId;
@@ -46,7 +38,6 @@ export interface HandoffSegment {
   readonly items: readonly TranscriptItem[];
   /** In order of their ordinals. */
   readonly runs: readonly HandoffRun[];
-  readonly changes?: readonly ChangeFact[];
   /** In the order in which they were told. */
   readonly mergeBacks?: readonly MergeBackFact[];
 }

@@ -36,6 +36,6 @@ function changedPaths(
   { effects, workspace }: Pick<HandoffInput, "effects" | "workspace">,
 ): readonly string[] {
   const { calls } = gather({ segments: [segment], purpose: "merge_back" });
-  const changes = fileChanges([segment], calls, { effects, workspace, most: COMPARED });
+  const changes = fileChanges(calls, { effects, workspace, most: COMPARED });
   return changes.map(({ path }) => path).toSorted();
 }

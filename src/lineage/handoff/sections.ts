@@ -81,9 +81,9 @@ export function pinnedSections(input: HandoffInput): readonly Section[] {
 
 /** What follows from the records of the runs. */
 export function derivedSections(input: HandoffInput, gathered: Gathered): readonly Section[] {
-  const { effects, redact, limits, segments } = input;
+  const { effects, redact, limits } = input;
   const commands = commandRuns(gathered.calls, { effects, most: MOST.commands });
-  const changes = fileChanges(segments, gathered.calls, {
+  const changes = fileChanges(gathered.calls, {
     effects,
     workspace: input.workspace,
     most: MOST.files,

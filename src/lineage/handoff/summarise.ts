@@ -112,7 +112,7 @@ export function summaryMaterial(
   const failures = toolFailures(calls, { effects, most: KEPT.discoveries }).map(({ name, output }) =>
     short(`${name} failed: ${output}`),
   );
-  const files = fileChanges(segments, calls, { effects, workspace, most: KEPT.files });
+  const files = fileChanges(calls, { effects, workspace, most: KEPT.files });
   return {
     dialogue: kept.toReversed(),
     failures: [...failing, ...failures].toReversed(),

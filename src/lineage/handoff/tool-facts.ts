@@ -10,7 +10,6 @@
 import type { Effect } from "../../protocol/agent.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { type Call, outputText } from "./gather.ts";
-import type { HandoffRun, HandoffSegment } from "./input.ts";
 
 type Effects = ReadonlyMap<string, readonly Effect[]>;
 type Place = Pick<Call, "segment" | "run">;
@@ -54,9 +53,8 @@ const STEP_KEYS = ["content", "step", "text", "title", "description"];
 const PLAN_WORDS: ReadonlySet<string> = new Set(["plan", "todo", "todos"]);
 const PATCHED_FILE = /^(?:\*\*\* (?:Add File|Update File|Delete File|Move to): |\+\+\+ b\/)(.+)$/gm;
 
-/** The newest change of each file, newest first. Facts of a provider's own loop come before the calls of its segment. */
+/** The newest change of each file, newest first. */
 export function fileChanges(
-  segments: readonly HandoffSegment[],
   calls: readonly Call[],
   about: { readonly effects: Effects; readonly workspace: string | null; readonly most: number },
 ): readonly FileChange[] {
@@ -66,9 +64,6 @@ export function fileChanges(
     if (path !== "" && !changes.has(path) && changes.size < about.most)
       changes.set(path, { ...change, path });
   };
-  for (let at = segments.length - 1; at >= 0; at -= 1) {
-    for (const change of reportedChanges(segments[at]!, at)) add(change);
-  }
   for (const call of calls) {
     if (changes.size >= about.most) break;
     if (!writes(call, about.effects) || call.result?.isError === true) continue;
@@ -82,15 +77,6 @@ export function fileChanges(
     }
   }
   return [...changes.values()];
-}
-
-function* reportedChanges(segment: HandoffSegment, at: number): Generator<FileChange> {
-  const runs = new Map<string, HandoffRun>(segment.runs.map((run) => [run.id, run]));
-  for (const { runId, path, summary } of (segment.changes ?? []).toReversed()) {
-    const run = runs.get(runId);
-    if (run === undefined || run.rolledBack) continue;
-    yield { segment: at, run, path, by: run.provider, diff: summary === "" ? null : summary, finished: true };
-  }
 }
 
 /** The newest run of each command, newest first. */

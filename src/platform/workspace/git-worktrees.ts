@@ -12,7 +12,7 @@ import { RejectedError } from "../../protocol/errors.ts";
 import { type CaptureBounds, changes, commitTree, type Content, contentOf, subTree } from "./content.ts";
 import { attempt, inScratch, refNamed, treeOf, updateRef } from "./git-capture.ts";
 import { GitFailure, type GitRunner } from "./git-process.ts";
-import type { Missing, Within, WorkspaceTrees, Worktree, WorktreeRequest } from "./port.ts";
+import type { Missing, Within, Worktrees, Worktree, WorktreeRequest } from "./port.ts";
 import { findRepository, type Repository, Scratch } from "./repository.ts";
 import { restoreContent } from "./restore.ts";
 
@@ -25,7 +25,7 @@ const UNBOUNDED: CaptureBounds = {
 };
 
 /** @throws RejectedError `INVALID_ARGUMENT` for a folder that is not absolute. */
-export function gitWorktrees(home: string): WorkspaceTrees {
+export function gitWorktrees(home: string): Worktrees {
   if (!isAbsolute(home)) {
     throw new RejectedError("INVALID_ARGUMENT", `the folder \`${home}\` for worktrees is not absolute.`, {
       argument: "folder",

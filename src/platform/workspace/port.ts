@@ -116,7 +116,7 @@ export interface WorktreeRequest {
 }
 
 /** Worktrees of repositories, in a folder of their own. */
-export interface WorkspaceTrees {
+export interface Worktrees {
   add(folder: string, request: WorktreeRequest, within: Within): Promise<Worktree | Missing>;
   /** Removes it when it holds nothing that it did not begin with; what was never handed out goes in any case. */
   end(

@@ -3,7 +3,8 @@
  * are known by their markers, never by class: several copies of its packages may be loaded at once.
  *
  * - A status that repeating cannot cure, and any error that says so itself, is PROVIDER_REFUSED; 429, 500, 503, 529 and
- *   409 are PROVIDER_OVERLOADED; a connection that failed or broke, 408, 502 and 504 are PROVIDER_UNREACHABLE.
+ *   409 are PROVIDER_OVERLOADED; a connection that failed or broke, 408, 502 and 504 are PROVIDER_UNREACHABLE. A quota that is
+ *   used up is a refusal, whatever its status: waiting brings none of it back. A time-out of somebody else's is PROVIDER_STALLED.
  * - Details name provider, model, status, request id, type and code. Headers, bodies and the SDK's error object, which
  *   hold keys and transcripts, go no further; what looks like a key is cut out of the vendor's text (SEC-3).
  */
@@ -75,6 +76,12 @@ export function toProviderError(
         details,
         { retryAfterMs: retryAfter(failure.headers, now) },
       );
+    case "stalled":
+      return new TransientError(
+        "PROVIDER_STALLED",
+        `${subject.provider} did not answer in the time that its client gives it: ${said}`,
+        details,
+      );
     case "unknown":
       return brokenProtocol(subject, said);
   }
@@ -108,17 +115,23 @@ export function retryAfter(headers: Readonly<Record<string, string>>, now: numbe
   return Number.isNaN(date) ? null : Math.max(0, date - now);
 }
 
-function classify(error: unknown, failure: Failure): "refused" | "overloaded" | "unreachable" | "unknown" {
+type Kind = "refused" | "overloaded" | "unreachable" | "stalled" | "unknown";
+
+function classify(error: unknown, failure: Failure): Kind {
   const { status, retryable } = failure;
+  const words = `${failure.type ?? ""} ${failure.code ?? ""}`;
+  if (/insufficient_quota|billing/i.test(words)) return "refused";
   if (status !== undefined && status >= 400) {
     const passing = status === 408 || status === 409 || status === 429 || status >= 500;
     if (!(retryable ?? passing)) return "refused";
     return status === 408 || status === 502 || status === 504 ? "unreachable" : "overloaded";
   }
+  // Not ours: a caller's own abort is thrown before anybody asks for this.
+  if (hasName(error, "TimeoutError")) return "stalled";
+  if (hasName(error, "AbortError")) return "unreachable";
   if (marked(error, "APICallError") || marked(error, "EmptyResponseBodyError") || isNetwork(error)) {
     return retryable === false && status === undefined ? "refused" : "unreachable";
   }
-  const words = `${failure.type ?? ""} ${failure.code ?? ""}`;
   if (/quota|billing|auth|permission|invalid|not_found|context_length/i.test(words)) return "refused";
   if (/rate_limit|too_many|overload|capacity|server_error|unavailable|api_error/i.test(words))
     return "overloaded";
@@ -137,13 +150,22 @@ function marked(error: unknown, kind?: string): boolean {
 const NETWORK = /^(UND_ERR_|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOST|ENET|ERR_TLS|ERR_SSL|CERT_)/;
 
 function isNetwork(error: unknown): boolean {
-  let at = error;
-  for (let depth = 0; depth < 8 && at instanceof Error; depth += 1, at = at.cause) {
-    const code = (at as NodeJS.ErrnoException).code;
+  return causes(error).some((one) => {
+    const { code } = one as NodeJS.ErrnoException;
     if (typeof code === "string" && NETWORK.test(code)) return true;
-    if (at instanceof TypeError && /^(fetch failed|terminated)$/.test(at.message)) return true;
-  }
-  return false;
+    return one instanceof TypeError && /^(fetch failed|terminated)$/.test(one.message);
+  });
+}
+
+function hasName(error: unknown, name: string): boolean {
+  return causes(error).some((one) => one.name === name);
+}
+
+/** The error and what it came of. */
+function causes(error: unknown): readonly Error[] {
+  const found: Error[] = [];
+  for (let at = error; found.length < 8 && at instanceof Error; at = at.cause) found.push(at);
+  return found;
 }
 
 /** Errors come as classes, as plain objects of a stream, nested under `error`, or as text. */

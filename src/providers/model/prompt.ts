@@ -56,6 +56,17 @@ export function toPrompt(messages: readonly PromptMessage[]): Prompt {
   return prompt;
 }
 
+const CACHED = { anthropic: { cacheControl: { type: "ephemeral" } } } satisfies SharedV4ProviderOptions;
+
+/**
+ * Anthropic caches what it is told to, and nothing else: what stays the same over the runs of an agent, and the whole of what
+ * the next step repeats. Other vendors do not read the marks.
+ */
+export function withCacheMarks(prompt: Prompt): Prompt {
+  const marked = new Set([prompt.findLast(({ role }) => role === "system"), prompt.at(-1)]);
+  return prompt.map((message) => (marked.has(message) ? { ...message, providerOptions: CACHED } : message));
+}
+
 /** Function tools; undefined where there are none, because vendors refuse an empty list. */
 export function toTools(
   tools: readonly ToolSpec[],

@@ -22,7 +22,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { Answer } from "./answer.ts";
 import { brokenProtocol, cut, type Subject, toProviderError } from "./failure.ts";
 import { createPatience, type Patience } from "./patience.ts";
-import { toPrompt, toTools } from "./prompt.ts";
+import { toPrompt, toTools, withCacheMarks } from "./prompt.ts";
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 type Effort = NonNullable<LanguageModelV4CallOptions["reasoning"]>;
@@ -227,7 +227,7 @@ function callOptions(
     );
   }
   return {
-    prompt: toPrompt(request.messages),
+    prompt: promptOf(request, providerOptions),
     abortSignal: signal,
     includeRawChunks: true,
     providerOptions: withDefaults(providerOptions, conversationKey),
@@ -235,6 +235,12 @@ function callOptions(
     ...(maxOutputTokens !== null && { maxOutputTokens }),
     ...(effort !== null && { reasoning: effort as Effort }),
   };
+}
+
+/** Whoever says how Anthropic is to cache, marks for themselves. */
+function promptOf({ messages }: StepRequest, { anthropic }: SharedV4ProviderOptions) {
+  const prompt = toPrompt(messages);
+  return anthropic !== undefined && "cacheControl" in anthropic ? prompt : withCacheMarks(prompt);
 }
 
 /** The transcript is ours: nothing in it may depend on what a vendor stores. The user's options win. */

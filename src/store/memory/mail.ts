@@ -48,7 +48,10 @@ export function mailRows(
 
   const rows: MailRows = {
     counters,
-    knownMail: known,
+    knownMail(draft) {
+      const one = known(draft);
+      return one === undefined || isReadable(one) ? one : unreadableLetter({ ...pick(one), at: now() });
+    },
     mailbox: (id) => ({ ...counters(id), oldestUnreadAt: unreadOf.first(id)?.createdAt ?? null }),
     mail(id) {
       const one = mail.get(id);
@@ -97,7 +100,7 @@ export function mailRows(
     },
     appendMail: (draft) =>
       // Mail to another tree is as much of a surprise to its owner as mail that was sent.
-      rows.insertMail(draft, draft.treeId !== context.tree) ?? known(draft)!,
+      rows.insertMail(draft, draft.treeId !== context.tree) ?? rows.knownMail(draft)!,
     putMail(record) {
       const before = mail.get(record.id);
       if (before === undefined) {

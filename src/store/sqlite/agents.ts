@@ -11,12 +11,12 @@ import { UsageCache } from "../usage-cache.ts";
 import type { Connection } from "./connection.ts";
 import { endOf } from "./paths.ts";
 import { Table } from "./table.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
 /** Enough of a digest to find its agent by; whole ones would make the index five times as large. */
 const tokenEnd = (digest: string): string => digest.slice(-16);
 
-export function agentRows(connection: Connection, threads: Threads): AgentRows {
+export function agentRows(connection: Connection, threads: ThreadNumbers): AgentRows {
   const trees = new Table<TreeRecord>(connection, {
     name: "trees",
     idOf: ({ treeId }) => treeId,

@@ -5,7 +5,7 @@
  * - C1 A savepoint is opened by the first write of a plan that shares its transaction, and by nothing else: most plans
  *   that throw have written nothing.
  * - C2 After a fault of SQLite itself nothing more is written in that transaction; SQLite may have ended it already.
- * - C3 Caches are emptied when another connection has written, and when anything was rolled back.
+ * - C3 Caches are emptied when another connection has written, and when anything that may have been written was rolled back.
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from "node:sqlite";
 import { InvariantError } from "../../protocol/errors.ts";
@@ -30,6 +30,7 @@ export class Connection {
   readonly #begin: StatementSync;
   readonly #snapshot: StatementSync;
   readonly #commit: StatementSync;
+  readonly #rollback: StatementSync;
   #cachedVersion = -1;
   #wantsSavepoint = false;
   #hasSavepoint = false;
@@ -46,6 +47,7 @@ export class Connection {
     this.#begin = database.prepare("BEGIN IMMEDIATE");
     this.#snapshot = database.prepare("BEGIN");
     this.#commit = database.prepare("COMMIT");
+    this.#rollback = database.prepare("ROLLBACK");
     this.#dataVersion = database.prepare("PRAGMA data_version");
     this.#dataVersion.setReturnArrays(true);
   }
@@ -85,15 +87,16 @@ export class Connection {
     this.#commit.run();
   }
 
+  /** Also of a read that failed: nothing was written, so what is cached is as true as before. */
   endSnapshot(): void {
-    this.#commit.run();
+    if (this.database.isTransaction) this.#rollback.run();
   }
 
   rollback(): void {
     this.#clearCaches();
     this.#hasSavepoint = false;
     this.#writable = false;
-    if (this.database.isTransaction) this.database.exec("ROLLBACK");
+    if (this.database.isTransaction) this.#rollback.run();
   }
 
   startPlan(shared: boolean): void {

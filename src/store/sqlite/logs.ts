@@ -7,9 +7,9 @@ import type { LogRows } from "../backend.ts";
 import type { Connection, Row } from "./connection.ts";
 import { RecordCache } from "./record-cache.ts";
 import { parseRecord } from "./table.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
-export function logRows(connection: Connection, threads: Threads): LogRows {
+export function logRows(connection: Connection, threads: ThreadNumbers): LogRows {
   const lengths = connection.join(new RecordCache<number>());
   const lastEvents = connection.join(new RecordCache<number>());
   const insertItem = connection.statement("INSERT INTO items (thread, position, body) VALUES (?, ?, ?)");

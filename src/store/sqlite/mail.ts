@@ -13,11 +13,11 @@ import { accepted, authorKey, unreadableLetter } from "../mail-identity.ts";
 import { countedOf, recount, reserve } from "../mailbox-counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import { Mailboxes } from "./mailboxes.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
 export function mailRows(
   connection: Connection,
-  threads: Threads,
+  threads: ThreadNumbers,
   context: GroupContext,
   now: () => number,
   agentOf: (id: ThreadId) => AgentRecord | undefined,
@@ -31,8 +31,8 @@ export function mailRows(
     "UPDATE mail SET unread = ?, ready = ?, bytes = ?, run_id = ?, body = ? WHERE id = ?",
   );
   const counted = connection.statement("SELECT unread, ready, bytes FROM mail WHERE id = ?");
-  const byId = connection.statement("SELECT body FROM mail WHERE id = ?");
-  const byKey = connection.statement("SELECT body FROM mail WHERE author_key = ?");
+  const byId = connection.statement("SELECT body, id FROM mail WHERE id = ?");
+  const byKey = connection.statement("SELECT body, id FROM mail WHERE author_key = ?");
   const unreadRows = connection.statement(
     "SELECT body, seq, id FROM mail WHERE box = ? AND unread = 1 AND seq > ? ORDER BY seq LIMIT ?",
   );
@@ -54,7 +54,7 @@ export function mailRows(
     "INSERT INTO unreadable_bodies (id, body) SELECT id, body FROM mail WHERE id = ? ON CONFLICT DO NOTHING",
   );
   const columns = connection.statement(
-    `SELECT trees.id, boxes.id, seq, bytes, created_at, unread, body FROM mail
+    `SELECT trees.id, boxes.id, seq, bytes, created_at, unread, body, mail.id FROM mail
        JOIN threads trees ON trees.number = tree JOIN threads boxes ON boxes.number = box WHERE mail.id = ?`,
   );
 
@@ -66,6 +66,19 @@ export function mailRows(
       if (rows.length < limit) return;
       from = rows.at(-1)![1] as number;
     }
+  }
+
+  function letterOf(row: Row): MailRecord {
+    const [treeId, recipient, seq, bytes, createdAt] = row as readonly [
+      TreeId,
+      ThreadId,
+      number,
+      number,
+      number,
+    ];
+    const recipientPath = agentOf(recipient)?.path ?? ROOT_PATH;
+    const id = row[7] as MailId;
+    return unreadableLetter({ id, treeId, recipient, recipientPath, seq, bytes, createdAt, at: now() });
   }
 
   const rows: MailRows = {
@@ -80,10 +93,12 @@ export function mailRows(
     mail: (id) => readRow(byId.get(id)),
     knownMail(draft) {
       const key = authorKey(draft);
-      return readRow(byId.get(draft.id)) ?? (key === null ? undefined : readRow(byKey.get(key)));
+      const row = byId.get(draft.id) ?? (key === null ? undefined : byKey.get(key));
+      return row === undefined ? undefined : (readRow(row) ?? letterOf(columns.get(row[1] as MailId)!));
     },
     unread(id, { afterSeq = 0, limit }) {
       const found: MailRecord[] = [];
+      if (limit <= 0) return found;
       for (const row of unreadFrom(id, afterSeq, limit)) {
         if (found.length >= limit) break;
         const mail = readRow(row);
@@ -96,7 +111,11 @@ export function mailRows(
       const from = numberCursor(after ?? "0", boxes.get(id).lastSeq);
       const found = all.all(threads.find(id), from, limit + 1);
       const page = found.slice(0, limit);
-      return { rows: readable(page), next: found.length > limit ? String(page.at(-1)?.[1] ?? "") : null };
+      const last = page.at(-1);
+      return {
+        rows: readable(page),
+        next: last !== undefined && found.length > limit ? String(last[1]) : null,
+      };
     },
     unreadable: (id) =>
       Array.from(unreadFrom(id, 0, 1000))
@@ -124,13 +143,9 @@ export function mailRows(
       if (arrival) context.told.add(mail.treeId);
       return mail;
     },
-    appendMail(draft) {
+    appendMail: (draft) =>
       // Mail to another tree is as much of a surprise to its owner as mail that was sent.
-      const mail = rows.insertMail(draft, draft.treeId !== context.tree) ?? rows.knownMail(draft);
-      if (mail === undefined)
-        throw new InvariantError(`The stored mail ${draft.id} cannot be read.`, { id: draft.id });
-      return mail;
-    },
+      rows.insertMail(draft, draft.treeId !== context.tree) ?? rows.knownMail(draft)!,
     putMail(mail) {
       const row = counted.get(mail.id) as readonly [number, number, number] | undefined;
       if (row === undefined)
@@ -144,12 +159,8 @@ export function mailRows(
     deadLetterUnreadable(id) {
       const row = columns.get(id);
       if (row === undefined || row[5] !== 1 || readMail(row[6]) !== undefined) return;
-      const [treeId, recipient, seq, bytes, createdAt] = row as [TreeId, ThreadId, number, number, number];
-      const recipientPath = agentOf(recipient)?.path ?? ROOT_PATH;
       keepBody.run(id);
-      rows.putMail(
-        unreadableLetter({ id, treeId, recipient, recipientPath, seq, bytes, createdAt, at: now() }),
-      );
+      rows.putMail(letterOf(row));
       seen.run(id);
     },
     reserveMailbox: (id, messages, bytes) => boxes.put(reserve(boxes.get(id), messages, bytes)),

@@ -6,17 +6,17 @@ import type { ThreadId } from "../../protocol/ids.ts";
 import { type Counters, emptyCounters } from "../mailbox-counters.ts";
 import type { Cache, Connection, Statement } from "./connection.ts";
 import { RecordCache } from "./record-cache.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
 export class Mailboxes implements Cache {
   readonly #connection: Connection;
-  readonly #threads: Threads;
+  readonly #threads: ThreadNumbers;
   readonly #get: Statement;
   readonly #put: Statement;
   readonly #known = new RecordCache<Counters>();
   readonly #changed = new Map<ThreadId, Counters>();
 
-  constructor(connection: Connection, threads: Threads) {
+  constructor(connection: Connection, threads: ThreadNumbers) {
     this.#connection = connection;
     this.#threads = threads;
     this.#get = connection.statement(

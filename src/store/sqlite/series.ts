@@ -5,18 +5,23 @@ import type { Page, PageRequest } from "../port.ts";
 import type { Connection, Row, Statement } from "./connection.ts";
 import { corruptRow } from "../corrupt-row.ts";
 import { parseRecord } from "./table.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
 export class Series<R extends { readonly threadId: ThreadId }> {
   readonly #connection: Connection;
-  readonly #threads: Threads;
+  readonly #threads: ThreadNumbers;
   readonly #name: string;
   readonly #positionOf: (record: R) => number;
   readonly #add: Statement;
   readonly #get: Statement;
   readonly #page: Statement;
 
-  constructor(connection: Connection, threads: Threads, name: string, positionOf: (record: R) => number) {
+  constructor(
+    connection: Connection,
+    threads: ThreadNumbers,
+    name: string,
+    positionOf: (record: R) => number,
+  ) {
     this.#connection = connection;
     this.#threads = threads;
     this.#name = name;

@@ -87,7 +87,7 @@ export class Table<R extends object> {
     where: string,
     order: "oldest first" | "newest first",
   ): (page: PageRequest, ...values: SQLInputValue[]) => Page<R> {
-    const rowsOf = this.#pageRows(where, order);
+    const rowsOf = this.#pageRows("id, body", where, order);
     return (page, ...values) => this.page(rowsOf(page, ...values), page.limit, this.#idOf);
   }
 
@@ -96,7 +96,7 @@ export class Table<R extends object> {
     where: string,
     order: "oldest first" | "newest first",
   ): (page: PageRequest, ...values: SQLInputValue[]) => Page<string> {
-    const rowsOf = this.#pageRows(where, order);
+    const rowsOf = this.#pageRows("id", where, order);
     return (page, ...values) => {
       const found = rowsOf(page, ...values);
       const ids = found.slice(0, page.limit).map((row) => row[0] as string);
@@ -106,11 +106,12 @@ export class Table<R extends object> {
 
   /** One more than the page holds, where there are more. */
   #pageRows(
+    columns: string,
     where: string,
     order: "oldest first" | "newest first",
   ): (page: PageRequest, ...values: SQLInputValue[]) => readonly Row[] {
     const [beyond, direction] = order === "oldest first" ? [">", "ASC"] : ["<", "DESC"];
-    const from = `SELECT id, body FROM ${this.#name} WHERE ${where}`;
+    const from = `SELECT ${columns} FROM ${this.#name} WHERE ${where}`;
     const rest = `ORDER BY rowid ${direction} LIMIT ?`;
     const first = this.#connection.statement(`${from} ${rest}`);
     const later = this.#connection.statement(

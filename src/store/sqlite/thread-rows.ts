@@ -8,9 +8,9 @@ import { compactionNumber, sequenceTaken, writtenTwice } from "../series.ts";
 import type { Connection } from "./connection.ts";
 import { Series } from "./series.ts";
 import { Table } from "./table.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
-export function threadRows(connection: Connection, threads: Threads): ThreadRows {
+export function threadRows(connection: Connection, threads: ThreadNumbers): ThreadRows {
   const providerThreads = new Table<ProviderThreadRecord>(connection, {
     name: "provider_threads",
     idOf: ({ id }) => id,

@@ -5,9 +5,9 @@ import { unknownCursor } from "../cursor.ts";
 import { isPending, requireTransfer } from "../transfer-rules.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
-export function transferRows(connection: Connection, threads: Threads): TransferRows {
+export function transferRows(connection: Connection, threads: ThreadNumbers): TransferRows {
   const transfers = new Table<TransferRecord>(connection, {
     name: "transfers",
     idOf: ({ id }) => id,

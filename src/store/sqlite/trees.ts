@@ -6,9 +6,9 @@ import { leaseState } from "../leases.ts";
 import type { ProcessGroup } from "../port.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
-export function treeRows(connection: Connection, threads: Threads, now: () => number): TreeRows {
+export function treeRows(connection: Connection, threads: ThreadNumbers, now: () => number): TreeRows {
   const leases = new Table<LeaseRow>(connection, { name: "leases", idOf: ({ treeId }) => treeId });
   const receipts = new Table<ReceiptRecord>(connection, {
     name: "receipts",

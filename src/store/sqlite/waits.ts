@@ -3,9 +3,9 @@ import type { RuntimeRequestRecord, WaitRecord } from "../../protocol/wait.ts";
 import type { WaitRows } from "../backend.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
-export function waitRows(connection: Connection, threads: Threads): WaitRows {
+export function waitRows(connection: Connection, threads: ThreadNumbers): WaitRows {
   const waits = new Table<WaitRecord>(connection, {
     name: "waits",
     idOf: ({ id }) => id,

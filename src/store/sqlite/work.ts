@@ -5,9 +5,9 @@ import type { WorkRows } from "../backend.ts";
 import type { Connection } from "./connection.ts";
 import { endOf } from "./paths.ts";
 import { Table } from "./table.ts";
-import type { Threads } from "./threads.ts";
+import type { ThreadNumbers } from "./thread-numbers.ts";
 
-export function workRows(connection: Connection, threads: Threads): WorkRows {
+export function workRows(connection: Connection, threads: ThreadNumbers): WorkRows {
   const works = new Table<WorkRecord>(connection, {
     name: "works",
     idOf: ({ id }) => id,

@@ -49,6 +49,7 @@ function toAiSdkTool(tool: HostTool): AiSdkTool {
         jsonSchema: { input: schema, output: schema },
       },
     },
-    execute: async (input, { abortSignal }) => (await tool.call(input, { signal: abortSignal })).output,
+    execute: async (input, { abortSignal, toolCallId }) =>
+      (await tool.call(input, { signal: abortSignal, callId: toolCallId })).output,
   };
 }

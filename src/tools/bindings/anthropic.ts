@@ -2,7 +2,14 @@
 import { z } from "zod";
 import type { JsonObject } from "../../protocol/json.ts";
 import { check } from "../../platform/check.ts";
-import { asText, callByName, callOptionsSchema, type HostTool, toolsSchema } from "../host-tools.ts";
+import {
+  asText,
+  callByName,
+  callOptionsSchema,
+  type HostCallOptions,
+  type HostTool,
+  toolsSchema,
+} from "../host-tools.ts";
 
 export interface AnthropicTool {
   readonly name: string;
@@ -43,9 +50,9 @@ const answerArguments = z.strictObject({
 export async function answerAnthropicToolUse(
   tools: readonly HostTool[],
   use: AnthropicToolUse,
-  options: { readonly signal?: AbortSignal } = {},
+  options: HostCallOptions = {},
 ): Promise<AnthropicToolResult> {
   check("answerAnthropicToolUse", answerArguments, { tools, use, options });
-  const { output, isError } = await callByName(tools, use.name, use.input, options);
+  const { output, isError } = await callByName(tools, use.name, use.input, { callId: use.id, ...options });
   return { type: "tool_result", tool_use_id: use.id, content: asText(output), is_error: isError };
 }

@@ -2,7 +2,14 @@
 import { z } from "zod";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { check } from "../../platform/check.ts";
-import { asText, callByName, callOptionsSchema, type HostTool, toolsSchema } from "../host-tools.ts";
+import {
+  asText,
+  callByName,
+  callOptionsSchema,
+  type HostCallOptions,
+  type HostTool,
+  toolsSchema,
+} from "../host-tools.ts";
 
 export interface McpTool {
   readonly name: string;
@@ -14,8 +21,8 @@ export interface McpTool {
     readonly readOnlyHint: boolean;
     readonly destructiveHint: boolean;
     readonly idempotentHint: boolean;
-    /** False: the tools reach the caller's tree and nothing else. */
-    readonly openWorldHint: false;
+    /** True where a tool reaches other trees: what is read there, or done there, is not the caller's own. */
+    readonly openWorldHint: boolean;
   };
 }
 
@@ -38,7 +45,7 @@ export function toMcpTools(tools: readonly HostTool[]): readonly McpTool[] {
       readOnlyHint: hints.readOnly,
       destructiveHint: hints.destructive,
       idempotentHint: hints.idempotent,
-      openWorldHint: false,
+      openWorldHint: hints.openWorld,
     },
   }));
 }
@@ -57,7 +64,7 @@ const answerArguments = z.strictObject({
 export async function answerMcpCall(
   tools: readonly HostTool[],
   call: { readonly name: string; readonly arguments?: unknown },
-  options: { readonly signal?: AbortSignal } = {},
+  options: HostCallOptions = {},
 ): Promise<McpCallResult> {
   check("answerMcpCall", answerArguments, { tools, call, options });
   const { output, isError } = await callByName(tools, call.name, call.arguments ?? {}, options);

@@ -2,7 +2,14 @@
 import { z } from "zod";
 import type { JsonObject } from "../../protocol/json.ts";
 import { check } from "../../platform/check.ts";
-import { asText, callByName, callOptionsSchema, type HostTool, toolsSchema } from "../host-tools.ts";
+import {
+  asText,
+  callByName,
+  callOptionsSchema,
+  type HostCallOptions,
+  type HostTool,
+  toolsSchema,
+} from "../host-tools.ts";
 
 export interface OpenAITool {
   readonly type: "function";
@@ -51,9 +58,9 @@ const answerArguments = z.strictObject({
 export async function answerOpenAICall(
   tools: readonly HostTool[],
   call: OpenAIFunctionCall,
-  options: { readonly signal?: AbortSignal } = {},
+  options: HostCallOptions = {},
 ): Promise<OpenAIFunctionOutput> {
   check("answerOpenAICall", answerArguments, { tools, call, options });
-  const { output } = await callByName(tools, call.name, call.arguments, options);
+  const { output } = await callByName(tools, call.name, call.arguments, { callId: call.call_id, ...options });
   return { type: "function_call_output", call_id: call.call_id, output: asText(output) };
 }

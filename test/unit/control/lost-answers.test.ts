@@ -87,7 +87,7 @@ describe.each(STORES)("lost answers on %s", (store) => {
   test("REC-3 no run begins in a session that has missed the end of the one before", async () => {
     const errors: unknown[] = [];
     const log = (fields: object): unknown => errors.push((fields as { readonly err?: Error }).err?.name);
-    const logger: Logger = { debug: log, info: log, warn: log, error: log, child: () => logger };
+    const logger: Logger = { debug: log, info: log, warn: log, error: log };
     await using h = await harness({
       store,
       scripts: {

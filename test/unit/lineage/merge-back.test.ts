@@ -1,7 +1,7 @@
 /** What a fork brings back into the thread that it was forked from. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { conflictingFiles, mergeBackDelta, mergeBackPoints } from "../../../src/lineage/merge-back.ts";
+import { mergeBackDelta, mergeBackPoints } from "../../../src/lineage/merge-back.ts";
 import { holdsOrdinal } from "../../../src/protocol/ordinals.ts";
 import type { ThreadFacts } from "../../../src/protocol/thread.ts";
 import { handoff, point, providerThread, said, thread } from "./records.ts";
@@ -156,9 +156,4 @@ describe("the delta", () => {
       }),
     );
   });
-});
-
-test("C7.7 files changed on both sides, once each, in the order of their code units", () => {
-  expect(conflictingFiles(["b", "a", "é", "Z", "a"], new Set(["a", "é", "Z", "c"]))).toEqual(["Z", "a", "é"]);
-  expect(conflictingFiles([], ["a"])).toEqual([]);
 });

@@ -227,6 +227,14 @@ describe("the cap of a snapshot", () => {
     expect(project(null, 1, []).compaction).toBeNull();
   });
 
+  test("C12.5 C18.1 holds at every size, to the byte, also where a section loses its last line", () => {
+    const pins = PIN_SECTIONS.map((section) => pin(section, section, "x".repeat(150)));
+    for (let snapshotBytes = 900; snapshotBytes < 1800; snapshotBytes += 1) {
+      const { snapshot } = project(null, 1, pins, { limits: { ...limits, snapshotBytes } });
+      expect(bytesOf(snapshot)).toBeLessThanOrEqual(snapshotBytes);
+    }
+  });
+
   test("C12.5 holds whatever is pinned", () => {
     const pins = fc.array(
       fc.record({

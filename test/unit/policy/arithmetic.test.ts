@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { clip, effectsOf, narrow, toolsWithin, within } from "../../../src/policy/effects.ts";
+import { clip, narrow, toolsWithin, within } from "../../../src/policy/effects.ts";
 import { chooseModeHint, hintToSend } from "../../../src/policy/mode-hint.ts";
 import {
   admit,
@@ -13,7 +13,7 @@ import {
   priceOf,
 } from "../../../src/policy/budget.ts";
 import { admitRate } from "../../../src/policy/rates.ts";
-import { EFFECTS } from "../../../src/protocol/agent.ts";
+import { EFFECTS, effectsOf } from "../../../src/protocol/agent.ts";
 import { importsOf } from "../../architecture/scanner.ts";
 
 describe("effects", () => {
@@ -26,8 +26,8 @@ describe("effects", () => {
   });
 
   test("POL-1 a tool that declares none has all", () => {
-    expect(effectsOf({ name: "a" })).toEqual(EFFECTS);
-    expect(effectsOf({ name: "a", effects: [] })).toEqual(EFFECTS);
+    expect(effectsOf({})).toEqual(EFFECTS);
+    expect(effectsOf({ effects: [] })).toEqual(EFFECTS);
     expect(toolsWithin([{ name: "a" }, { name: "b", effects: ["read"] }], ["read"])).toEqual(["b"]);
   });
 });

@@ -83,8 +83,8 @@ describe("a role file", () => {
   });
 
   test.for([
-    ["tools: Read, hammer", ["hammer", "Read"], []],
-    ["tools: [look, Bash]", ["Bash"], ["look"]],
+    ["tools: Read, hammer", ["hammer"], ["look"]],
+    ["tools: [look, Bash]", [], ["look"]],
     ["tools: []", [], []],
     ["tools: {'*': false, run: true}", [], ["run"]],
     ["tools: {hammer: true}", ["hammer"], null],
@@ -94,6 +94,19 @@ describe("a role file", () => {
     expect(role.tools).toEqual(granted);
     expect(warnings).toHaveLength(warned.length);
     for (const name of warned) expect(warnings.join("\n")).toContain(`\`${name}\``);
+  });
+
+  test.for([
+    ["tools: Read, Grep, Glob, TodoWrite", ["read"]],
+    ["tools: Read, mcp__github__get_issue", ["read"]],
+    ["tools: [look, Bash]", ["read", "execute"]],
+    ["tools: {'*': false, read: true}", ["read"]],
+    ["tools: {'*': false, run: true}", ["execute"]],
+    ["tools: {read: true, '*': false}", []],
+    ["tools: {'*': true, read: true}", null],
+    ["tools: [look]", null],
+  ] as const)("POL-2 keeps the ceiling of what it does know: %s", ([line, effects]) => {
+    expect(parse(`---\ndescription: d\n${line}\n---\n`).role.effects).toEqual(effects);
   });
 
   test("takes away what it names", () => {

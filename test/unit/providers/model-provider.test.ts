@@ -210,6 +210,17 @@ describe("a failure", () => {
     ["nothing at all", undefined, "PROVIDER_UNREACHABLE"],
     ["a bug of the model", new Error("x is not a function"), "PROVIDER_PROTOCOL"],
     ["a reset deep inside", new Error("a", { cause: errno("ECONNRESET") }), "PROVIDER_UNREACHABLE"],
+    ["a time-out of its client's", new DOMException("too long", "TimeoutError"), "PROVIDER_STALLED"],
+    [
+      "an abort that nobody here asked for",
+      new DOMException("aborted", "AbortError"),
+      "PROVIDER_UNREACHABLE",
+    ],
+    [
+      "a time-out deep inside",
+      new Error("a", { cause: new DOMException("too long", "TimeoutError") }),
+      "PROVIDER_STALLED",
+    ],
     ["a missing key", marked("AI_LoadAPIKeyError", "set OPENAI_API_KEY"), "PROVIDER_NOT_CONFIGURED"],
     ["a request the SDK will not send", marked("AI_UnsupportedFunctionalityError", "no"), "PROVIDER_REFUSED"],
   ] as const)("by %s has its own code", ([, error, code]) => {

@@ -76,6 +76,17 @@ test.for([
     { name: "read_note", input: { type: "object" }, run: (): null => null },
     /z\.strictObject/,
   ],
+  [
+    "a schema without JSON",
+    { name: "read_note", input: z.strictObject({ at: z.date() }), run: (): null => null },
+    /input of the tool read_note has no JSON Schema: .*Date/,
+  ],
+  ["a text for input", { name: "read_note", input: z.string(), run: (): null => null }, /is no object/],
+  [
+    "a list for input",
+    { name: "read_note", input: z.array(z.string()), run: (): null => null },
+    /is no object/,
+  ],
   ["nothing to run", { name: "read_note", input: z.strictObject({}) }, /run: is no function/],
   [
     "a name of the runtime's",
@@ -174,6 +185,7 @@ const WRONG: Readonly<
     ],
     log: [[["1"], /after: /]],
     idle: [[[{}], /is no AbortSignal/]],
+    requests: [[["wrk_1"], /thread_/]],
     answer: [
       [["wrk_1", 5], /request: .*answer: /],
       [["req_1", "a", { keys: "a" }], /Accepted fields of options: key/],

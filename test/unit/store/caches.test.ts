@@ -1,9 +1,12 @@
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { NO_USAGE, type Usage } from "../../../src/protocol/usage.ts";
 import { Deadlines } from "../../../src/store/memory/deadlines.ts";
 import { GENERATION_WEIGHT, RecordCache } from "../../../src/store/sqlite/record-cache.ts";
+import { openSqliteStore } from "../../../src/store/sqlite.ts";
 import { totalsOf, UsageCache, type UsageTotals } from "../../../src/store/usage-cache.ts";
 import { sampleAgent, sampleId } from "../../../src/testing/store-records.ts";
+import { makeFolder } from "../../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
 
@@ -71,13 +74,6 @@ describe("the cache of sums", () => {
     expect(cache.sum(tree, "/root", never).inputTokens).toBe(10);
   });
 
-  test("asks again where the former record is not known", () => {
-    const cache = new UsageCache();
-    cache.sum(tree, "/root", () => totalsOf([used(5)]));
-    cache.follow(null, agent(used(1)));
-    expect(cache.sum(tree, "/root", () => totalsOf([used(7)])).inputTokens).toBe(7);
-  });
-
   test("follows what has no price or reported nothing, and back", () => {
     const cache = new UsageCache();
     const never = (): UsageTotals => expect.fail("asked for an aggregate");
@@ -107,5 +103,27 @@ describe("deadlines", () => {
     }
     expect(told).toEqual([10, 20, 20.5, 30, 50, 70, 90]);
     expect(earliest()).toBe(null);
+  });
+});
+
+describe("the caches of a file", () => {
+  test("hold after a read that failed, for it has written nothing", async () => {
+    using folder = makeFolder();
+    const store = await openSqliteStore({ path: join(folder.path, "store.db"), synchronous: "normal" });
+    const lease = await store.claim({
+      treeId: tree,
+      token: "mine",
+      owner: { host: "test", bootId: "boot", pid: 1, startedAt: "1" },
+      leaseMs: 1000,
+      provenDead: () => false,
+    });
+    await store.commit(lease, (tx) => tx.putAgent(sampleAgent(tree, tree, "/root")));
+    const before = await store.read((view) => view.agent(tree));
+    const failing = store.read(() => {
+      throw new Error("not found");
+    });
+    await expect(failing).rejects.toThrow("not found");
+    expect(await store.read((view) => view.agent(tree))).toBe(before);
+    await store.close();
   });
 });

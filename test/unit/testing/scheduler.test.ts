@@ -269,6 +269,12 @@ describe("wrapping", () => {
     ]);
   });
 
+  test("a provider is wrapped whole, its instance included", () => {
+    const process = seededScheduler(2).process("p");
+    const wrapped = process.wrapProvider({ ...scripted({}), instanceId: "one" });
+    expect(wrapped).toMatchObject({ driver: "scripted", instanceId: "one" });
+  });
+
   test("tools and functions keep their results and failures", async () => {
     const scheduler = seededScheduler(2);
     const process = scheduler.process("p");

@@ -104,6 +104,9 @@ describe("renderings", () => {
     }
     const reading = toMcpTools(between).filter(({ annotations }) => annotations.readOnlyHint);
     expect(reading.map(({ name }) => name)).toEqual(["read_thread", "wait_threads"]);
+    // They leave the tree, and nothing else does.
+    const open = toMcpTools(all).filter(({ annotations }) => annotations.openWorldHint);
+    expect(open.map(({ name }) => name)).toEqual([...THREAD_TOOLS]);
   });
 
   test("every rendering has all tools, in one order", () => {

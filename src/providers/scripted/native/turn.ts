@@ -6,6 +6,7 @@
  * - T2 What it says is in the conversation before it is told.
  * - T3 An abort ends it at once, unless the script says that it is deaf.
  */
+import { decisionText } from "../../../protocol/decision.ts";
 import { type Clock, delay } from "../../../platform/clock.ts";
 import { RejectedError, type TransientError } from "../../../protocol/errors.ts";
 import type { RunId, ThreadId } from "../../../protocol/ids.ts";
@@ -215,8 +216,13 @@ class Player {
     parts.push(part);
     const asked = this.#keep({ role: "assistant", parts: [part] });
     const answer = await this.#heard(ask({ kind: act.asks, ref: ref(asked), text, about: act.about }));
-    const output = answer.kind === "answer" ? answer.text : "(cancelled)";
-    this.#keep({ role: "tool", callId, name: act.asks, output, isError: answer.kind !== "answer" });
+    const output =
+      answer.kind === "answer"
+        ? answer.text
+        : answer.kind === "decision"
+          ? decisionText(answer.decision)
+          : "(cancelled)";
+    this.#keep({ role: "tool", callId, name: act.asks, output, isError: answer.kind === "cancelled" });
   }
 
   /** An answer, unless the turn is stopped before it comes. */

@@ -7,7 +7,7 @@ import type { ThreadId } from "../../protocol/ids.ts";
 import type { Connection, Statement } from "./connection.ts";
 import { RecordCache } from "./record-cache.ts";
 
-export class Threads {
+export class ThreadNumbers {
   readonly #find: Statement;
   readonly #create: Statement;
   readonly #numbers: RecordCache<number>;
