@@ -11,11 +11,11 @@ import { once } from "node:events";
 import { finished } from "node:stream/promises";
 import { describeError, InvariantError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, delay } from "./clock.ts";
 import { findProgram } from "./find-program.ts";
 import { linesOf } from "./lines.ts";
 import type { ProcessEnd, ProcessSpec } from "./process.ts";
-import { type ProcessGroupLeader, signalGroup, startGroup } from "./process-group.ts";
+import { groupLives, type ProcessGroupLeader, signalGroup, startGroup } from "./process-group.ts";
 import { redact } from "./redact.ts";
 import { TextTail } from "./text-tail.ts";
 
@@ -47,8 +47,9 @@ export interface LineProcess extends AsyncDisposable {
 const MAXIMUM_LINE_BYTES = 32 * 1024 * 1024;
 const STDERR_BYTES = 4096;
 
-/** For a program to end that has closed its output, and for pipes that are held by what has left the group. */
+/** For a program to end that has closed its output, for pipes that are held by what has left the group, for the killed to go. */
 const LINGER_MS = 1000;
+const LOOK_MS = 10;
 
 /** @throws RejectedError `PROVIDER_UNAVAILABLE` when there is no such program, or it cannot be started. */
 export async function startLineProcess(spec: ProcessSpec, options: LineProcessOptions): Promise<LineProcess> {
@@ -144,15 +145,25 @@ class RunningProgram implements LineProcess {
     this.#letGoOfPipes();
     // The last words are what tells why; a stream that breaks has none.
     await finished(this.#leader.stderr).catch(() => undefined);
+    await this.#groupEnds();
     this.#end = end;
     return end;
   }
 
+  /** Whoever is killed takes a moment to go, and holds on to files and ports meanwhile. */
+  async #groupEnds(): Promise<void> {
+    for (let waited = 0; groupLives(this.pid) && waited < LINGER_MS; waited += LOOK_MS)
+      await delay(this.#clock, LOOK_MS);
+  }
+
   async *#read(maximumLineBytes: number): AsyncGenerator<string, void, undefined> {
+    const { stdout } = this.#leader;
+    // The pipe is closed after the program was told to end, which else would find it broken and end in its own way.
+    const chunks = stdout.iterator({ destroyOnReturn: false });
     let fault: unknown;
     let over = false;
     try {
-      for await (const line of linesOf(this.#leader.stdout, maximumLineBytes)) {
+      for await (const line of linesOf(chunks, maximumLineBytes)) {
         this.#spoke = true;
         yield line;
       }
@@ -162,6 +173,7 @@ class RunningProgram implements LineProcess {
       over = !(error instanceof RejectedError);
     } finally {
       if (!over) this.#kill();
+      stdout.destroy();
     }
     // Output ends a moment before the program does. One that goes on without is of no use, unless it is ending anyway.
     const timer = this.#clock.setTimer(LINGER_MS, () => {

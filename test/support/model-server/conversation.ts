@@ -143,6 +143,11 @@ export function whereItStands(said: readonly Said[]): { readonly prompt: string;
   return { prompt: said[at]?.text ?? "", step: Math.max(0, ...steps.map((step) => step + 1)) };
 }
 
+/** Programs have their conversations named by the same model: the prompt is in that request too, and is not to be played. */
+export function asksForTitle(said: readonly Said[]): boolean {
+  return said.some(({ by, text }) => by === "system" && /title generator|naming a coding session/.test(text));
+}
+
 export function callId(step: number, request: number, at: number): string {
   return `call_s${step}_${request}_${at}`;
 }

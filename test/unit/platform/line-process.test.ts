@@ -152,12 +152,15 @@ describe("a program that speaks in lines", processes, () => {
   });
 
   test("takes what it has started with it", async () => {
-    const program = await started("has-a-child");
+    const clock = virtualClock();
+    const program = await started("has-a-child", clock);
     const child = Number(await firstLine(program));
     expect(groupLives(program.pid)).toBe(true);
+    let ended = false;
+    void program.ended.then(() => (ended = true));
     process.kill(program.pid, "SIGKILL");
-    await program.ended;
-    await gone(program.pid);
+    await waitUntil("it has ended", () => ended, { steps: 10_000, step: () => clock.advance(10) });
+    expect(groupLives(program.pid)).toBe(false);
     const identity = { ...ownIdentity(), pid: child, startedAt: processStart(child) };
     expect(identity.startedAt === "" || provenDead(identity)).toBe(true);
   });
