@@ -2,7 +2,7 @@
  * A program that speaks in lines of text over its standard input and output, as coding agents do. It leads a group of its
  * own; whoever starts it ends it.
  *
- * - L1 With the program ends everybody of its group, however it ended.
+ * - L1 With the program ends everybody of its group, however it ended, and it ends with this process, however that does.
  * - L2 Memory is bounded: one line, the pipes, and the tail of what it wrote to stderr.
  * - L3 Output that is no line, or no output any more, ends the program. `lines` then throws why; `write` rejects likewise.
  *   After `end` it was asked for, and `lines` just ends.
@@ -11,7 +11,7 @@ import { once } from "node:events";
 import { finished } from "node:stream/promises";
 import { describeError, InvariantError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import { type Clock, delay } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 import { findProgram } from "./find-program.ts";
 import { linesOf } from "./lines.ts";
 import type { ProcessEnd, ProcessSpec } from "./process.ts";
@@ -47,16 +47,17 @@ export interface LineProcess extends AsyncDisposable {
 const MAXIMUM_LINE_BYTES = 32 * 1024 * 1024;
 const STDERR_BYTES = 4096;
 
-/** For a program to end that has closed its output, for pipes that are held by what has left the group, for the killed to go. */
+/** For a program to end that has closed its output, and for pipes that are held by what has left the group. */
 const LINGER_MS = 1000;
-const LOOK_MS = 10;
+/** At a group that was killed, until it is left to itself. */
+const LOOKS = 1000;
 
 /** @throws RejectedError `PROVIDER_UNAVAILABLE` when there is no such program, or it cannot be started. */
 export async function startLineProcess(spec: ProcessSpec, options: LineProcessOptions): Promise<LineProcess> {
   const command = await findProgram(spec);
   let leader: ProcessGroupLeader;
   try {
-    leader = await startGroup({ ...spec, command });
+    leader = await startGroup({ ...spec, command }, { leashed: true });
   } catch (cause) {
     const where = spec.cwd === undefined ? "" : ` in ${spec.cwd}`;
     throw new RejectedError(
@@ -152,8 +153,8 @@ class RunningProgram implements LineProcess {
 
   /** Whoever is killed takes a moment to go, and holds on to files and ports meanwhile. */
   async #groupEnds(): Promise<void> {
-    for (let waited = 0; groupLives(this.pid) && waited < LINGER_MS; waited += LOOK_MS)
-      await delay(this.#clock, LOOK_MS);
+    for (let look = 0; look < LOOKS && groupLives(this.pid); look += 1)
+      await new Promise<void>((resolve) => this.#clock.defer(resolve));
   }
 
   async *#read(maximumLineBytes: number): AsyncGenerator<string, void, undefined> {
