@@ -25,7 +25,8 @@ export async function startProcess(
   lifetime: AbortSignal,
 ): Promise<StartedProcess> {
   lifetime.throwIfAborted();
-  const leader = await startGroup(spec);
+  // One of a provider serves no single run: it goes at once with its owner, not only when the next one sweeps.
+  const leader = await startGroup(spec, { leashed: about.runId === null });
   const { pgid, startedAt, stdin, stdout, stderr, exited } = leader;
   const group: ProcessGroup = { treeId: tree.treeId, ...about, pgid, startedAt, owner: ownIdentity() };
   const kill = (): void => void signalGroup(pgid, startedAt, "SIGKILL");

@@ -2,7 +2,7 @@
  * A program that speaks in lines of text over its standard input and output, as coding agents do. It leads a group of its
  * own; whoever starts it ends it.
  *
- * - L1 With the program ends everybody of its group, however it ended.
+ * - L1 With the program ends everybody of its group, however it ended, and it ends with this process, however that does.
  * - L2 Memory is bounded: one line, the pipes, and the tail of what it wrote to stderr.
  * - L3 Output that is no line, or no output any more, ends the program. `lines` then throws why; `write` rejects likewise.
  *   After `end` it was asked for, and `lines` just ends.
@@ -22,7 +22,7 @@ import type { Clock } from "./clock.ts";
 import { findProgram } from "./find-program.ts";
 import { linesOf } from "./lines.ts";
 import type { ProcessEnd, ProcessSpec, StartedProcess, StartProcess } from "./process.ts";
-import { signalGroup, unregisteredProcesses } from "./process-group.ts";
+import { groupLives, signalGroup, unregisteredProcesses } from "./process-group.ts";
 import { redact } from "./redact.ts";
 import { TextTail } from "./text-tail.ts";
 
@@ -58,6 +58,8 @@ const STDERR_BYTES = 4096;
 
 /** For a program to end that has closed its output, and for pipes that are held by what has left the group. */
 const LINGER_MS = 1000;
+/** At a group that was killed, until it is left to itself. */
+const LOOKS = 1000;
 
 /** @throws RejectedError `PROVIDER_UNAVAILABLE` when there is no such program, or it cannot be started. */
 export async function startLineProcess(spec: ProcessSpec, options: LineProcessOptions): Promise<LineProcess> {
@@ -162,15 +164,25 @@ class RunningProgram implements LineProcess {
     this.#letGoOfPipes();
     // The last words are what tells why; a stream that breaks has none.
     await finished(this.#leader.stderr).catch(() => undefined);
+    await this.#groupEnds();
     this.#end = end;
     return end;
   }
 
+  /** Whoever is killed takes a moment to go, and holds on to files and ports meanwhile. */
+  async #groupEnds(): Promise<void> {
+    for (let look = 0; look < LOOKS && groupLives(this.pid); look += 1)
+      await new Promise<void>((resolve) => this.#clock.defer(resolve));
+  }
+
   async *#read(maximumLineBytes: number): AsyncGenerator<string, void, undefined> {
+    const { stdout } = this.#leader;
+    // The pipe is closed after the program was told to end, which else would find it broken and end in its own way.
+    const chunks = stdout.iterator({ destroyOnReturn: false });
     let fault: unknown;
     let over = false;
     try {
-      for await (const line of linesOf(this.#leader.stdout, maximumLineBytes)) {
+      for await (const line of linesOf(chunks, maximumLineBytes)) {
         this.#spoke = true;
         yield line;
       }
@@ -180,6 +192,7 @@ class RunningProgram implements LineProcess {
       over = !(error instanceof RejectedError);
     } finally {
       if (!over) this.#kill();
+      stdout.destroy();
     }
     // Output ends a moment before the program does. One that goes on without is of no use, unless it is ending anyway.
     const timer = this.#clock.setTimer(LINGER_MS, () => {

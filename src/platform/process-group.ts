@@ -3,7 +3,8 @@
  *
  * - G1 A started process waits until it is let go: nothing runs that is not registered yet. When whoever started it dies
  *   before that, it ends without having run.
- * - G2 A group is ended only while its leader is the process that was started, or is gone: a reused id is left alone.
+ * - G2 One on a leash does not outlive whoever started it, however that ends: its group is killed.
+ * - G3 A group is ended only while its leader is the process that was started, or is gone: a reused id is left alone.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
@@ -28,10 +29,17 @@ export interface ProcessGroupLeader {
 
 /** Waits for a line on its fourth channel, then becomes the command; at the end of that channel it ends. */
 const WAITING = 'read -r _ <&3 || exit 125; exec 3<&-; exec "$0" "$@"';
+/** Leaves somebody in the group who waits for the end of that channel, and holds no other one. */
+const LEASHED =
+  'read -r _ <&3 || exit 125; (read -r _ <&3; kill -9 0) </dev/null >/dev/null 2>&1 & exec 3<&-; exec "$0" "$@"';
 
 /** @throws Error when no process can be started. */
-export function startGroup(spec: ProcessSpec): Promise<ProcessGroupLeader> {
-  const child = spawn("/bin/sh", ["-c", WAITING, spec.command, ...(spec.args ?? [])], {
+export function startGroup(
+  spec: ProcessSpec,
+  { leashed = false }: { readonly leashed?: boolean } = {},
+): Promise<ProcessGroupLeader> {
+  const script = leashed ? LEASHED : WAITING;
+  const child = spawn("/bin/sh", ["-c", script, spec.command, ...(spec.args ?? [])], {
     detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
     ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
@@ -42,11 +50,11 @@ export function startGroup(spec: ProcessSpec): Promise<ProcessGroupLeader> {
   );
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("spawn", () => resolve(leaderOf(child, exited)));
+    child.once("spawn", () => resolve(leaderOf(child, exited, leashed)));
   });
 }
 
-function leaderOf(child: ChildProcess, exited: Promise<ProcessEnd>): ProcessGroupLeader {
+function leaderOf(child: ChildProcess, exited: Promise<ProcessEnd>, leashed: boolean): ProcessGroupLeader {
   const gate = child.stdio[3] as Writable;
   // It may be dead before it is let go; that shows in `exited`.
   gate.on("error", () => undefined);
@@ -58,7 +66,7 @@ function leaderOf(child: ChildProcess, exited: Promise<ProcessEnd>): ProcessGrou
     stdout: child.stdout!,
     stderr: child.stderr!,
     exited,
-    letGo: () => void gate.end("\n"),
+    letGo: () => void (leashed ? gate.write("\n") : gate.end("\n")),
     abandon: () => void gate.end(),
   };
 }
@@ -99,7 +107,7 @@ export function endGroup(
 export function unregisteredProcesses(clock: Clock, graceMs: number): StartProcess {
   return async (spec, lifetime) => {
     lifetime.throwIfAborted();
-    const leader = await startGroup(spec);
+    const leader = await startGroup(spec, { leashed: true });
     const { pgid, startedAt, stdin, stdout, stderr, exited } = leader;
     lifetime.addEventListener("abort", () => endGroup(clock, graceMs, leader), { once: true });
     leader.letGo();

@@ -56,14 +56,13 @@ function responsesItem(item: Body): Said[] {
 }
 
 function responsesTool(tool: Body): Offered[] {
-  switch (tool.type) {
-    case "namespace":
-      return tool.tools.map((one: Body) => ({ name: one.name, namespace: tool.name }));
-    case "custom":
-      return [{ name: tool.name, custom: true }];
-    default:
-      return [{ name: tool.name ?? tool.type }];
-  }
+  if (tool.type !== "namespace") return [offered(tool)];
+  return tool.tools.map((one: Body) => ({ ...offered(one), namespace: tool.name }));
+}
+
+/** Tools of the vendor's own have no name but their type. */
+function offered({ name, type }: Body): Offered {
+  return { name: name ?? type, ...(type === "custom" ? { custom: true } : {}) };
 }
 
 export function readChat(body: Body): Conversation {
@@ -140,7 +139,12 @@ const CONTEXT = /^\s*<(system-reminder|environment_context|turn_aborted|user_ins
 export function whereItStands(said: readonly Said[]): { readonly prompt: string; readonly step: number } {
   const at = said.findLastIndex(({ by, text }) => by === "user" && !CONTEXT.test(text));
   const steps = said.slice(at + 1).flatMap(({ by, callId }) => (by === "result" ? [stepOf(callId)] : []));
-  return { prompt: said[at]?.text ?? "", step: Math.max(0, ...steps.map((step) => step + 1)) };
+  return { prompt: (said[at]?.text ?? "").trim(), step: Math.max(0, ...steps.map((step) => step + 1)) };
+}
+
+/** Programs have their conversations named by the same model: the prompt is in that request too, and is not to be played. */
+export function asksForTitle(said: readonly Said[]): boolean {
+  return said.some(({ by, text }) => by === "system" && /title generator|naming a coding session/.test(text));
 }
 
 export function callId(step: number, request: number, at: number): string {

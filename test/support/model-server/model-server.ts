@@ -10,9 +10,10 @@ import { chatFormat } from "../model-wire/chat-format.ts";
 import { Arrivals, closing, listen } from "../model-wire/loopback.ts";
 import { messagesFormat } from "../model-wire/messages-format.ts";
 import { play } from "../model-wire/play.ts";
-import type { Reply, ReplyPart, WireFormat } from "../model-wire/reply.ts";
+import { type Reply, type ReplyPart, text as words, type WireFormat } from "../model-wire/reply.ts";
 import { responsesFormat } from "../model-wire/responses-format.ts";
 import {
+  asksForTitle,
   callId,
   type Conversation,
   type Offered,
@@ -63,7 +64,7 @@ export interface ModelServer extends AsyncDisposable {
   readonly openAiUrl: string;
   /** Every request for an answer so far. */
   readonly requests: readonly ModelRequest[];
-  /** Every other request, as `GET /path`; each got a 404. */
+  /** What else was asked for, as `GET /path`: titles of conversations were answered, all else is not found. */
   readonly others: readonly string[];
   /** The first request that matches and that no earlier call was given. */
   next(matches?: (request: ModelRequest) => boolean): Promise<ModelRequest>;
@@ -77,7 +78,7 @@ export async function startModelServer({
   const loopback = await listen((incoming, outgoing) => {
     const path = new URL(incoming.url ?? "/", "http://loopback").pathname;
     if (incoming.method === "POST" && Object.hasOwn(INTERFACES, path)) {
-      void serve(path, incoming, outgoing, arrivals, unscripted);
+      void serve({ path, incoming, outgoing, arrivals, others, unscripted });
       return;
     }
     others.push(`${incoming.method} ${path}`);
@@ -93,19 +94,27 @@ export async function startModelServer({
   };
 }
 
-async function serve(
-  path: string,
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  arrivals: Arrivals<ModelRequest>,
-  unscripted: string,
-): Promise<void> {
+interface Call {
+  readonly path: string;
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly arrivals: Arrivals<ModelRequest>;
+  readonly others: string[];
+  readonly unscripted: string;
+}
+
+async function serve({ path, incoming, outgoing, arrivals, others, unscripted }: Call): Promise<void> {
   const { format, read } = INTERFACES[path]!;
   const closed = closing(outgoing);
   const sent = Promise.withResolvers<void>();
   void closed.then(() => sent.resolve());
   const body: unknown = JSON.parse(await text(incoming));
   const { said, tools } = read(body);
+  if (asksForTitle(said)) {
+    others.push(`POST ${path} for a title`);
+    await play(outgoing, format, { parts: [words("A title")] });
+    return;
+  }
   const { prompt, step } = whereItStands(said);
   arrivals.add({
     path,

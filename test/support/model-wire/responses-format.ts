@@ -113,6 +113,7 @@ function customCall(part: Call, at: object, id: string): WireEvent[] {
     id: `ctc_${id}`,
     call_id: part.id,
     name: part.name,
+    ...(part.namespace === undefined ? {} : { namespace: part.namespace }),
     status: "completed",
   };
   const inside = { ...at, item_id: whole.id };

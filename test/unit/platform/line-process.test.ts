@@ -13,6 +13,7 @@ import { temporaryFolder } from "../../support/repository.ts";
 /** Real processes, on a machine that may be busy. */
 const processes = { timeout: 120_000 };
 const PROGRAM = fileURLToPath(new URL("../../support/line-program.mjs", import.meta.url));
+const OWNER = fileURLToPath(new URL("../../support/line-owner.ts", import.meta.url));
 const MAXIMUM = 1_000_000;
 
 async function started(how: string, clock = virtualClock()): Promise<LineProcess> {
@@ -157,9 +158,21 @@ describe("a program that speaks in lines", processes, () => {
     expect(groupLives(program.pid)).toBe(true);
     process.kill(program.pid, "SIGKILL");
     await program.ended;
-    await gone(program.pid);
+    expect(groupLives(program.pid)).toBe(false);
     const identity = { ...ownIdentity(), pid: child, startedAt: processStart(child) };
     expect(identity.startedAt === "" || provenDead(identity)).toBe(true);
+  });
+
+  test("does not outlive whoever started it", async () => {
+    const owner = await startLineProcess(
+      { command: process.execPath, args: [OWNER, PROGRAM, "deaf"] },
+      { clock: virtualClock() },
+    );
+    onTestFinished(async () => void (await owner.end({ graceMs: 0 })));
+    const pgid = Number(await firstLine(owner));
+    expect(groupLives(pgid)).toBe(true);
+    process.kill(owner.pid, "SIGKILL");
+    await gone(pgid);
   });
 
   test("is waited for even when somebody else holds its pipes, and no longer than that", async () => {

@@ -193,6 +193,15 @@ describe("the model", () => {
     expect(server.requests).toEqual([]);
   });
 
+  test("names a conversation without playing what is in it", async () => {
+    const server = await started();
+    const system = "You are a title generator.";
+    const answer = streamText({ model: models.chat(server), system, prompt: ask.error(500) });
+    expect(await answer.text).toBe("A title");
+    expect(server.others).toEqual(["POST /v1/chat/completions for a title"]);
+    expect(server.requests).toEqual([]);
+  });
+
   test("tells namespaces and tools that take text", async () => {
     const server = await started();
     const response = await fetch(`${server.openAiUrl}/responses`, {
