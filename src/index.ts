@@ -83,6 +83,8 @@ export { createMemoryStore, type MemoryStore, type MemoryStoreOptions } from "./
 export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
 export type { BrokenRow, MendableTable, Page, Store, StoreTx, StoreView } from "./store/port.ts";
 
+export { type CodexOptions, createCodexProvider } from "./providers/codex/codex-provider.ts";
+export type { CodexApprovals } from "./providers/codex/policy.ts";
 export {
   createModelProvider,
   type ModelEntry,
@@ -201,5 +203,5 @@ export type {
   ProcessSpec,
   StartedProcess,
   StartProcess,
-} from "./platform/process-group.ts";
+} from "./platform/process.ts";
 export type { ProcessIdentity, ProvenDead } from "./protocol/process-identity.ts";

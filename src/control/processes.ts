@@ -9,15 +9,8 @@
 import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { ProcessGroup } from "../store/port.ts";
-import {
-  endGroup,
-  groupLives,
-  type ProcessSpec,
-  signalGroup,
-  startGroup,
-  type StartedProcess,
-  type StartProcess,
-} from "../platform/process-group.ts";
+import type { ProcessSpec, StartedProcess, StartProcess } from "../platform/process.ts";
+import { endGroup, groupLives, signalGroup, startGroup } from "../platform/process-group.ts";
 import { ownIdentity } from "../platform/process-identity.ts";
 import type { Tree } from "./tree.ts";
 
@@ -32,7 +25,8 @@ export async function startProcess(
   lifetime: AbortSignal,
 ): Promise<StartedProcess> {
   lifetime.throwIfAborted();
-  const leader = await startGroup(spec);
+  // One of a provider serves no single run: it goes at once with its owner, not only when the next one sweeps.
+  const leader = await startGroup(spec, { leashed: about.runId === null });
   const { pgid, startedAt, stdin, stdout, stderr, exited } = leader;
   const group: ProcessGroup = { treeId: tree.treeId, ...about, pgid, startedAt, owner: ownIdentity() };
   const kill = (): void => void signalGroup(pgid, startedAt, "SIGKILL");
@@ -53,7 +47,7 @@ export async function startProcess(
   });
   void exited.then(() => whenGone(tree, group, () => void tree.groups.delete(kill)));
   leader.letGo();
-  return { pid: pgid, stdin, stdout, stderr, exited };
+  return { pid: pgid, startedAt, stdin, stdout, stderr, exited };
 }
 
 /** Of a provider, for an agent; the run that it began with is nobody's any more when it ends. */

@@ -3,50 +3,23 @@
  *
  * - G1 A started process waits until it is let go: nothing runs that is not registered yet. When whoever started it dies
  *   before that, it ends without having run.
- * - G2 A group is ended only while its leader is the process that was started, or is gone: a reused id is left alone.
+ * - G2 One on a leash does not outlive whoever started it, however that ends: its group is killed.
+ * - G3 A group is ended only while its leader is the process that was started, or is gone: a reused id is left alone.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import type { Writable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import type { Clock } from "./clock.ts";
+import type { ProcessEnd, ProcessSpec, StartProcess } from "./process.ts";
 import { groupRuns, processStart } from "./process-identity.ts";
-
-/** A process to start. */
-export interface ProcessSpec {
-  readonly command: string;
-  readonly args?: readonly string[];
-  readonly cwd?: string;
-  readonly env?: Readonly<Record<string, string | undefined>>;
-}
-
-/** How a process has ended. */
-export interface ProcessEnd {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
-/** Node's `Writable`, by what a program's compiler needs to see of it. */
-export interface ProcessInput {
-  write(chunk: string | Uint8Array): boolean;
-  end(chunk?: string | Uint8Array): unknown;
-  on(event: string, listener: (...values: never[]) => void): unknown;
-}
-
-/** Node's `Readable`, likewise. */
-export interface ProcessOutput extends AsyncIterable<string | Uint8Array> {
-  setEncoding(encoding: "utf8" | "latin1" | "hex" | "base64"): unknown;
-  on(event: string, listener: (...values: never[]) => void): unknown;
-  once(event: string, listener: (...values: never[]) => void): unknown;
-  resume(): unknown;
-}
 
 /** A process that leads a group and waits to be let go. */
 export interface ProcessGroupLeader {
   readonly pgid: number;
   /** Start time of the leader, in the unit of its system. */
   readonly startedAt: string;
-  readonly stdin: ProcessInput;
-  readonly stdout: ProcessOutput;
-  readonly stderr: ProcessOutput;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
   /** Resolves when the leader has ended; others of its group may go on. */
   readonly exited: Promise<ProcessEnd>;
   letGo(): void;
@@ -54,24 +27,19 @@ export interface ProcessGroupLeader {
   abandon(): void;
 }
 
-/** A process that runs, in a group of its own; it ends with what it was started for. */
-export interface StartedProcess extends Pick<ProcessGroupLeader, "stdin" | "stdout" | "stderr"> {
-  readonly pid: number;
-  readonly exited: Promise<ProcessEnd>;
-}
-
-/**
- * Starts a process that ends when `lifetime` is over: by `SIGTERM`, and by `SIGKILL` after a grace time, with all of its group.
- * @throws the lifetime's reason, or what starting it failed with.
- */
-export type StartProcess = (spec: ProcessSpec, lifetime: AbortSignal) => Promise<StartedProcess>;
-
 /** Waits for a line on its fourth channel, then becomes the command; at the end of that channel it ends. */
 const WAITING = 'read -r _ <&3 || exit 125; exec 3<&-; exec "$0" "$@"';
+/** Leaves somebody in the group who waits for the end of that channel, and holds no other one. */
+const LEASHED =
+  'read -r _ <&3 || exit 125; (read -r _ <&3; kill -9 0) </dev/null >/dev/null 2>&1 & exec 3<&-; exec "$0" "$@"';
 
 /** @throws Error when no process can be started. */
-export function startGroup(spec: ProcessSpec): Promise<ProcessGroupLeader> {
-  const child = spawn("/bin/sh", ["-c", WAITING, spec.command, ...(spec.args ?? [])], {
+export function startGroup(
+  spec: ProcessSpec,
+  { leashed = false }: { readonly leashed?: boolean } = {},
+): Promise<ProcessGroupLeader> {
+  const script = leashed ? LEASHED : WAITING;
+  const child = spawn("/bin/sh", ["-c", script, spec.command, ...(spec.args ?? [])], {
     detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
     ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
@@ -82,11 +50,11 @@ export function startGroup(spec: ProcessSpec): Promise<ProcessGroupLeader> {
   );
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    child.once("spawn", () => resolve(leaderOf(child, exited)));
+    child.once("spawn", () => resolve(leaderOf(child, exited, leashed)));
   });
 }
 
-function leaderOf(child: ChildProcess, exited: Promise<ProcessEnd>): ProcessGroupLeader {
+function leaderOf(child: ChildProcess, exited: Promise<ProcessEnd>, leashed: boolean): ProcessGroupLeader {
   const gate = child.stdio[3] as Writable;
   // It may be dead before it is let go; that shows in `exited`.
   gate.on("error", () => undefined);
@@ -98,7 +66,7 @@ function leaderOf(child: ChildProcess, exited: Promise<ProcessEnd>): ProcessGrou
     stdout: child.stdout!,
     stderr: child.stderr!,
     exited,
-    letGo: () => void gate.end("\n"),
+    letGo: () => void (leashed ? gate.write("\n") : gate.end("\n")),
     abandon: () => void gate.end(),
   };
 }
@@ -139,10 +107,10 @@ export function endGroup(
 export function unregisteredProcesses(clock: Clock, graceMs: number): StartProcess {
   return async (spec, lifetime) => {
     lifetime.throwIfAborted();
-    const leader = await startGroup(spec);
-    const { pgid, stdin, stdout, stderr, exited } = leader;
+    const leader = await startGroup(spec, { leashed: true });
+    const { pgid, startedAt, stdin, stdout, stderr, exited } = leader;
     lifetime.addEventListener("abort", () => endGroup(clock, graceMs, leader), { once: true });
     leader.letGo();
-    return { pid: pgid, stdin, stdout, stderr, exited };
+    return { pid: pgid, startedAt, stdin, stdout, stderr, exited };
   };
 }

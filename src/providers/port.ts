@@ -17,7 +17,7 @@
  *   turn of the thread is under way.
  * - P7 Optional methods are called through `nativeCall`, which holds them to the capability that goes with them.
  */
-import type { StartProcess } from "../platform/process-group.ts";
+import type { StartProcess } from "../platform/process.ts";
 import type { Effect } from "../protocol/agent.ts";
 import type {
   NativeAnswer,

@@ -10,7 +10,7 @@ import { z } from "zod";
 import type { AgentRecord } from "../protocol/agent.ts";
 import { nativeRefSchema, type ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import type { StartProcess } from "../platform/process-group.ts";
+import type { StartProcess } from "../platform/process.ts";
 import { type HistorySource, nothingRead, type ReadHistory } from "../lineage/history.ts";
 import { hasNative, nativeCall } from "../providers/native-call.ts";
 import type { NativeAdapter, NativeSession } from "../providers/port.ts";

@@ -7,7 +7,7 @@ import type { Lineage } from "../protocol/thread.ts";
 import type { ProvenDead } from "../protocol/process-identity.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
-import type { StartProcess } from "../platform/process-group.ts";
+import type { StartProcess } from "../platform/process.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";

@@ -4,8 +4,7 @@ import { type Effect, EFFECTS } from "../protocol/agent.ts";
 import { describeError, RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { argumentsFault, check, functionOf, optionsOf } from "../platform/check.ts";
-import type { ProcessSpec } from "../platform/process-group.ts";
-import type { StartedProcess } from "../platform/process-group.ts";
+import type { ProcessSpec, StartedProcess } from "../platform/process.ts";
 import { toParameters } from "./built-in.ts";
 import { COLLABORATION_TOOLS, CONTEXT_TOOLS, RESULT_TOOLS, THREAD_TOOLS } from "../protocol/tools-words.ts";
 

@@ -3,7 +3,7 @@ import { describe, test } from "vitest";
 import { createModelProvider } from "../../src/providers/model/model-provider.ts";
 import { type Behaviour, providerConformance } from "../../src/testing/provider-conformance.ts";
 import { vendors } from "../support/model-provider.ts";
-import { call, type Reply, reasoning, text } from "../support/vendor-server/reply.ts";
+import { call, type Reply, reasoning, text } from "../support/model-wire/reply.ts";
 import { startVendorServer } from "../support/vendor-server/vendor-server.ts";
 
 const replies: Readonly<Record<Behaviour, readonly Reply[]>> = {

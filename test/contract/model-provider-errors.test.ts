@@ -4,7 +4,7 @@ import { RejectedError, TransientError } from "../../src/protocol/errors.ts";
 import type { StepEvent } from "../../src/protocol/provider-events.ts";
 import { virtualClock, VIRTUAL_START } from "../../src/testing/virtual-clock.ts";
 import { deltasOf, KEY, openSession, run, stepRequest, vendors } from "../support/model-provider.ts";
-import { text } from "../support/vendor-server/reply.ts";
+import { text } from "../support/model-wire/reply.ts";
 import { startVendorServer } from "../support/vendor-server/vendor-server.ts";
 
 const inTenSeconds = new Date(VIRTUAL_START + 10_000).toUTCString();

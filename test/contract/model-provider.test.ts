@@ -14,7 +14,7 @@ import {
   stepRequest,
   vendors,
 } from "../support/model-provider.ts";
-import { call, reasoning, text } from "../support/vendor-server/reply.ts";
+import { call, reasoning, text } from "../support/model-wire/reply.ts";
 import { startVendorServer } from "../support/vendor-server/vendor-server.ts";
 
 describe.for(vendors)("an answer of $vendor", ({ vendor, model }) => {
@@ -244,7 +244,7 @@ const wanted: Readonly<Record<string, unknown>> = {
   openai: [
     {
       type: "reasoning",
-      id: "rs_0",
+      id: "rs_1_0",
       encrypted_content: "secret-1",
       summary: [{ type: "summary_text", text: "I should look twice." }],
     },

@@ -5,7 +5,7 @@ import { scripted } from "../../src/providers/scripted/provider.ts";
 import { harness, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
 import { vendors } from "../support/model-provider.ts";
-import { call, text } from "../support/vendor-server/reply.ts";
+import { call, text } from "../support/model-wire/reply.ts";
 import { startVendorServer } from "../support/vendor-server/vendor-server.ts";
 
 describe.each(STORES)("built-in providers on %s", (store) => {

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { StartedProcess } from "../../src/platform/process-group.ts";
+import type { StartedProcess } from "../../src/platform/process.ts";
 import { groupLives, signalGroup, startGroup } from "../../src/platform/process-group.ts";
 import { ownIdentity, processStart } from "../../src/platform/process-identity.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";

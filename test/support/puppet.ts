@@ -3,7 +3,7 @@ import { RejectedError } from "../../src/protocol/errors.ts";
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../src/protocol/native-events.ts";
 import type { NativeRef } from "../../src/protocol/provider-thread.ts";
 import type { NativeAdapter, NativeSession, NativeTurnInput } from "../../src/providers/port.ts";
-import { Feed } from "../../src/providers/scripted/native/feed.ts";
+import { Feed } from "../../src/providers/feed.ts";
 import { turnForkRow } from "../../src/providers/scripted/native/rows.ts";
 
 type Told<T> = T extends unknown ? Omit<T, "key"> : never;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { answerOf, type Ended, Place, type Row, rowsOf } from "../support/cli.ts";
 import { KEY } from "../support/model-provider.ts";
-import { call, text } from "../support/vendor-server/reply.ts";
+import { call, text } from "../support/model-wire/reply.ts";
 import { startVendorServer } from "../support/vendor-server/vendor-server.ts";
 
 /** Every work of the job, as the books must have them, once each. */

@@ -4,14 +4,14 @@
  * what should be. Nothing here waits for time: a test holds a reply back with a promise, and learns of requests and of
  * closed connections by awaiting them.
  */
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { chatFormat } from "./chat-format.ts";
-import { messagesFormat } from "./messages-format.ts";
-import type { Reply, WireEvent, WireFormat } from "./reply.ts";
-import { responsesFormat } from "./responses-format.ts";
+import { chatFormat } from "../model-wire/chat-format.ts";
+import { Arrivals, closing, listen } from "../model-wire/loopback.ts";
+import { messagesFormat } from "../model-wire/messages-format.ts";
+import { play } from "../model-wire/play.ts";
+import type { Reply, WireFormat } from "../model-wire/reply.ts";
+import { responsesFormat } from "../model-wire/responses-format.ts";
 
 const FORMATS: Readonly<Record<string, WireFormat>> = {
   "/v1/responses": responsesFormat,
@@ -45,37 +45,14 @@ export interface VendorServer extends AsyncDisposable {
 
 export async function startVendorServer(): Promise<VendorServer> {
   const queue: Reply[] = [];
-  const requests: VendorRequest[] = [];
-  const waiting: ((request: VendorRequest) => void)[] = [];
-  let given = 0;
-  const server = createServer((incoming, outgoing) => {
-    void serve(incoming, outgoing, queue, (request) => {
-      requests.push(request);
-      const waiter = waiting.shift();
-      if (waiter !== undefined) {
-        given += 1;
-        waiter(request);
-      }
-    });
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const arrivals = new Arrivals<VendorRequest>();
+  const loopback = await listen((incoming, outgoing) => void serve(incoming, outgoing, queue, arrivals));
   return {
-    baseUrl: `http://127.0.0.1:${port}/v1`,
-    requests,
+    baseUrl: `${loopback.url}/v1`,
+    requests: arrivals.all,
     reply: (...replies) => void queue.push(...replies),
-    next() {
-      const ready = requests[given];
-      if (ready === undefined || waiting.length > 0) return new Promise((resolve) => waiting.push(resolve));
-      given += 1;
-      return Promise.resolve(ready);
-    },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
+    next: () => arrivals.next(),
+    [Symbol.asyncDispose]: () => loopback[Symbol.asyncDispose](),
   };
 }
 
@@ -83,73 +60,20 @@ async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   queue: Reply[],
-  record: (request: VendorRequest) => void,
+  arrivals: Arrivals<VendorRequest>,
 ): Promise<void> {
   const path = new URL(incoming.url ?? "/", "http://loopback").pathname;
-  const closed = Promise.withResolvers<"done" | "gone">();
+  const closed = closing(outgoing);
   const sent = Promise.withResolvers<void>();
-  outgoing.on("close", () => {
-    closed.resolve(outgoing.writableFinished ? "done" : "gone");
-    sent.resolve();
-  });
+  void closed.then(() => sent.resolve());
   const body: unknown = JSON.parse(await text(incoming));
-  record({ path, headers: incoming.headers, body, sent: sent.promise, closed: closed.promise });
+  arrivals.add({ path, headers: incoming.headers, body, sent: sent.promise, closed });
   const format = FORMATS[path];
   const reply = queue.shift() ?? { status: 418, message: "the script has no reply for this request" };
   if (format === undefined) {
     outgoing.writeHead(404).end();
-  } else if ("status" in reply) {
-    const { status, message = "scripted failure", errorType = "scripted_error", headers = {} } = reply;
-    outgoing.writeHead(status, { "content-type": "application/json", "x-request-id": "req_1", ...headers });
-    outgoing.end(JSON.stringify(format.errorBody(message, errorType)));
-  } else {
-    await stream(outgoing, format, reply);
-    sent.resolve();
+    return;
   }
-}
-
-async function stream(
-  outgoing: ServerResponse,
-  format: WireFormat,
-  reply: Extract<Reply, { parts: unknown }>,
-): Promise<void> {
-  await reply.after;
-  outgoing.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "req_1" });
-  outgoing.flushHeaders();
-  // One write an event: clients see deltas as they were scripted.
-  for (const event of [...format.opening(), ...format.parts(reply.parts)])
-    await write(outgoing, frame(event));
-  switch (reply.ending ?? "end") {
-    case "end":
-      for (const event of format.closing(reply)) await write(outgoing, frame(event));
-      outgoing.end();
-      return;
-    case "error":
-      await write(outgoing, frame(format.errorEvent()));
-      outgoing.end();
-      return;
-    case "malformed":
-      await write(outgoing, 'data: {"type": "response.\n\n');
-      outgoing.end();
-      return;
-    case "short":
-      outgoing.end();
-      return;
-    case "cut":
-      outgoing.destroy();
-      return;
-    case "stall":
-  }
-}
-
-function frame({ event, data }: WireEvent): string {
-  return `${event === undefined ? "" : `event: ${event}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
-}
-
-/** Resolves when the bytes are with the socket, or when there is no socket any more. */
-function write(outgoing: ServerResponse, bytes: string): Promise<void> {
-  return new Promise((resolve) => {
-    if (outgoing.destroyed) resolve();
-    else outgoing.write(bytes, () => resolve());
-  });
+  await play(outgoing, format, reply);
+  sent.resolve();
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { loadModel } from "../../../src/providers/model/load-model.ts";
 import { deltasOf, openSession, run } from "../../support/model-provider.ts";
-import { text } from "../../support/vendor-server/reply.ts";
+import { text } from "../../support/model-wire/reply.ts";
 import { startVendorServer } from "../../support/vendor-server/vendor-server.ts";
 
 const here = [import.meta.dirname];

@@ -16,7 +16,7 @@ import type {
 } from "../../port.ts";
 import type { Conversation, ConversationTurn } from "./conversations.ts";
 import type { NativeMethod } from "./faults.ts";
-import { Feed } from "./feed.ts";
+import { Feed } from "../../feed.ts";
 import type { Provider } from "./provider.ts";
 import { threadRef, turnRef } from "./rows.ts";
 import { playTurn, type Stage, takeIn } from "./turn.ts";

@@ -1,22 +1,28 @@
 /** The stream of chat completions, as servers compatible with OpenAI's send it. */
 import { finishOf, NO_USAGE, type ReplyPart, type WireEvent, type WireFormat } from "./reply.ts";
 
-const frame = { id: "chat_1", object: "chat.completion.chunk", created: 1_700_000_000, model: "scripted" };
+const frame = (id: string): object => ({
+  id: `chat_${id}`,
+  object: "chat.completion.chunk",
+  created: 1_700_000_000,
+  model: "scripted",
+});
 
-const delta = (content: object, finish_reason: string | null = null): WireEvent => ({
-  data: { ...frame, choices: [{ index: 0, delta: content, finish_reason }] },
+const delta = (id: string, content: object, finish_reason: string | null = null): WireEvent => ({
+  data: { ...frame(id), choices: [{ index: 0, delta: content, finish_reason }] },
 });
 
 export const chatFormat: WireFormat = {
-  opening: () => [delta({ role: "assistant", content: "" })],
-  parts: (parts) => parts.flatMap((part, at) => deltas(part, parts.slice(0, at).filter(isCall).length)),
-  closing(reply) {
+  opening: (id) => [delta(id, { role: "assistant", content: "" })],
+  parts: (parts, id) =>
+    parts.flatMap((part, at) => deltas(id, part, parts.slice(0, at).filter(isCall).length)),
+  closing(reply, id) {
     const { input, cached, output, reasoning } = reply.usage ?? NO_USAGE;
     return [
-      delta({}, finishOf(reply)),
+      delta(id, {}, finishOf(reply)),
       {
         data: {
-          ...frame,
+          ...frame(id),
           choices: [],
           usage: {
             prompt_tokens: input,
@@ -40,17 +46,17 @@ function isCall(part: ReplyPart): boolean {
   return part.type === "call";
 }
 
-function deltas(part: ReplyPart, index: number): WireEvent[] {
+function deltas(id: string, part: ReplyPart, index: number): WireEvent[] {
   switch (part.type) {
     case "text":
-      return part.deltas.map((content) => delta({ content }));
+      return part.deltas.map((content) => delta(id, { content }));
     case "reasoning":
-      return part.deltas.map((content) => delta({ reasoning_content: content }));
+      return part.deltas.map((content) => delta(id, { reasoning_content: content }));
     case "call": {
       const head = { index, id: part.id, type: "function", function: { name: part.name, arguments: "" } };
       return [
-        delta({ tool_calls: [head] }),
-        delta({ tool_calls: [{ index, function: { arguments: part.input } }] }),
+        delta(id, { tool_calls: [head] }),
+        delta(id, { tool_calls: [{ index, function: { arguments: part.input } }] }),
       ];
     }
   }

@@ -11,10 +11,10 @@ const STOP_REASON = {
 };
 
 export const messagesFormat: WireFormat = {
-  opening: () => [
+  opening: (id) => [
     named("message_start", {
       message: {
-        id: "msg_1",
+        id: `msg_${id}`,
         type: "message",
         role: "assistant",
         model: "scripted",

@@ -8,7 +8,16 @@ export type ReplyPart =
   | { readonly type: "text"; readonly deltas: readonly string[] }
   /** `secret` is the signature or the encrypted content; chat completions have none. */
   | { readonly type: "reasoning"; readonly deltas: readonly string[]; readonly secret?: string }
-  | { readonly type: "call"; readonly id: string; readonly name: string; readonly input: string };
+  | {
+      readonly type: "call";
+      readonly id: string;
+      readonly name: string;
+      readonly input: string;
+      /** Responses only: the namespace of the tool. */
+      readonly namespace?: string;
+      /** Responses only: the input is free text and no JSON. */
+      readonly custom?: boolean;
+    };
 
 export interface ReplyUsage {
   /** All input, cached included. */
@@ -20,6 +29,8 @@ export interface ReplyUsage {
 
 export type Reply =
   | {
+      /** Names the answer and what is in it; answers of one conversation must not share it where a client keeps them. */
+      readonly id?: string;
       readonly parts: readonly ReplyPart[];
       readonly usage?: ReplyUsage;
       readonly finish?: "stop" | "tool_calls" | "length" | "content_filter";
@@ -39,6 +50,9 @@ export type Reply =
       readonly headers?: Readonly<Record<string, string>>;
     };
 
+/** A reply that is streamed. */
+export type StreamReply = Extract<Reply, { parts: unknown }>;
+
 /** One event of a stream; without a name only its data is written. */
 export interface WireEvent {
   readonly event?: string;
@@ -47,9 +61,9 @@ export interface WireEvent {
 
 /** A vendor's format: the events before the parts, for them, and at the end. */
 export interface WireFormat {
-  opening(): WireEvent[];
-  parts(parts: readonly ReplyPart[]): WireEvent[];
-  closing(reply: Extract<Reply, { parts: unknown }>): WireEvent[];
+  opening(id: string): WireEvent[];
+  parts(parts: readonly ReplyPart[], id: string): WireEvent[];
+  closing(reply: StreamReply, id: string): WireEvent[];
   errorEvent(): WireEvent;
   errorBody(message: string, type: string): unknown;
 }
@@ -57,9 +71,7 @@ export interface WireFormat {
 export const NO_USAGE: ReplyUsage = { input: 10, cached: 0, output: 5, reasoning: 0 };
 
 /** What the vendor says ended the answer, where the script does not tell. */
-export function finishOf(
-  reply: Extract<Reply, { parts: unknown }>,
-): "stop" | "tool_calls" | "length" | "content_filter" {
+export function finishOf(reply: StreamReply): "stop" | "tool_calls" | "length" | "content_filter" {
   return reply.finish ?? (reply.parts.some(({ type }) => type === "call") ? "tool_calls" : "stop");
 }
 

@@ -1,0 +1,218 @@
+/** Codex as it is, against a model on loopback: the adapter's conformance, and a tree with Codex at its root. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createCodexProvider } from "../../src/providers/codex/codex-provider.ts";
+import type { NativeAdapter } from "../../src/providers/port.ts";
+import { scripted } from "../../src/providers/scripted/provider.ts";
+import { createGates } from "../../src/providers/scripted/gates.ts";
+import { gate, repeat, say } from "../../src/providers/scripted/script.ts";
+import { createRuntime } from "../../src/runtime/create-runtime.ts";
+import type { RuntimeOptions } from "../../src/runtime/options.ts";
+import { createMemoryStore } from "../../src/store/memory.ts";
+import { waitUntil } from "../../src/testing/wait-until.ts";
+import {
+  type NativeBehaviour,
+  nativeProviderConformance,
+} from "../../src/testing/provider-conformance-native.ts";
+import { type ModelServer, startModelServer } from "../support/model-server/model-server.ts";
+import { findReal } from "./support/programs.ts";
+
+const codex = findReal("codex");
+const folders: string[] = [];
+
+/** A home of its own, with the model on loopback as the only one that there is. */
+function homeFor(server: ModelServer): string {
+  const home = mkdtempSync(join(tmpdir(), "coppice-codex-"));
+  folders.push(home);
+  mkdirSync(join(home, "codex"));
+  const config = [
+    'model = "mock-model"',
+    'model_provider = "mock"',
+    "check_for_update_on_startup = false",
+    "[model_providers.mock]",
+    'name = "mock"',
+    `base_url = "${server.openAiUrl}"`,
+    'wire_api = "responses"',
+    'env_key = "OPENAI_API_KEY"',
+    "request_max_retries = 0",
+    "stream_max_retries = 0",
+    "[analytics]",
+    "enabled = false",
+    "[features]",
+    "plugins = false",
+    "apps = false",
+  ];
+  writeFileSync(join(home, "codex/config.toml"), `${config.join("\n")}\n`);
+  return home;
+}
+
+function adapterAt(home: string): NativeAdapter {
+  if ("missing" in codex) throw new Error(codex.missing);
+  const { PATH } = process.env;
+  const env = {
+    PATH,
+    HOME: home,
+    CODEX_HOME: join(home, "codex"),
+    OPENAI_API_KEY: "dummy",
+    TMPDIR: homedir(),
+  };
+  return createCodexProvider({ command: codex.command, args: codex.args, env, isolated: true });
+}
+
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+const SCRIPTS: Readonly<Record<NativeBehaviour, string>> = {
+  text: "@@TEXT one@@",
+  empty: "@@EMPTY@@",
+  calls: '@@CALL coppice.look {"at":"a"}@@ @@TEXT seen@@',
+  question: "@@TEXT one@@",
+  silence: "@@TEXT one@@ @@HOLD@@",
+  refusal: "@@ERROR 400@@",
+  failure: "@@ERROR 500@@",
+};
+
+/** What Codex has no way to do. */
+const LEFT_OUT: readonly string[] = [
+  // Its tool for it is offered in one mode alone.
+  "asks the user a question, and answers to nothing twice",
+  // It takes every turn, and tells a refusal as its end.
+  "P4 refuses before acceptance, with an error of its kinds and no event",
+];
+
+describe.skipIf("missing" in codex)("the provider of Codex", () => {
+  const checks = nativeProviderConformance(async (behaviour) => {
+    const server = await startModelServer({ unscripted: SCRIPTS[behaviour] });
+    const home = homeFor(server);
+    const adapter = adapterAt(home);
+    return {
+      adapter,
+      reopen: () => adapterAt(home),
+      kill: () => process.kill(-pidOf(home), "SIGKILL"),
+      [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+    };
+  });
+  test.for(
+    checks.filter(({ title }) => !LEFT_OUT.includes(title)).map(({ title, run }) => [title, run] as const),
+  )("%s", async ([, run]) => run());
+});
+
+describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
+  const CHILD = { fork_turns: "none", provider: "scripted" };
+  const gates = createGates();
+  let server: ModelServer;
+  beforeAll(async () => {
+    server = await startModelServer();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  const open = (home: string, more: Partial<RuntimeOptions> = {}) =>
+    createRuntime({
+      store: createMemoryStore(),
+      providers: {
+        codex: adapterAt(home),
+        scripted: scripted(
+          { "/root/one": [gate("g"), repeat(say("ONE"))], "/root/two": [gate("g"), repeat(say("TWO"))] },
+          { gates },
+        ),
+      },
+      ...more,
+    });
+
+  test("RUN-5 it spawns two children on another provider, waits for both, and answers", async () => {
+    await using runtime = await open(homeFor(server));
+    const tree = await runtime.openTree({ provider: "codex" });
+    const script = [
+      `@@CALL coppice.spawn_agent ${JSON.stringify({ task_name: "one", message: "go", ...CHILD })}@@`,
+      `@@AND coppice.spawn_agent ${JSON.stringify({ task_name: "two", message: "go", ...CHILD })}@@`,
+      '@@CALL coppice.wait_agent {"targets":["one","two"]}@@',
+      "@@TEXT both are done@@",
+    ];
+    const work = await tree.root.send(script.join(" "));
+    // Opened when they are waited for: a result that comes before that is put into the turn as a message.
+    for await (const event of tree.events())
+      if (event.type === "wait.started" && event.path === "/root") break;
+    gates.open("g");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "both are done" });
+    const told = JSON.stringify(server.requests.at(-1)!.body.input);
+    expect(told).toContain("ONE");
+    expect(told).toContain("TWO");
+    const { usage } = await tree.root.record();
+    expect(usage.inputTokens).toBeGreaterThan(0);
+    expect(usage.complete).toBe(true);
+  });
+
+  test("POL-2 an agent without `execute` has no commands, and one without `read` is refused", async () => {
+    await using runtime = await open(homeFor(server));
+    const tree = await runtime.openTree({ provider: "codex", effects: ["read"] });
+    const work = await tree.root.send("@@TEXT nothing to do@@");
+    expect(await work.outcome()).toMatchObject({ ending: "completed" });
+    const offered = server.requests.at(-1)!.tools.map(({ name }) => name);
+    expect(offered.filter((name) => /shell|exec|patch|search/.test(name))).toEqual([]);
+    expect(offered.some((name) => name.includes("spawn_agent"))).toBe(true);
+    await expect(runtime.openTree({ provider: "codex", effects: [] })).rejects.toMatchObject({
+      code: "POLICY_UNMET",
+    });
+  });
+
+  test("S1-61 C4.15 a killed server is resumed by the next message, in the same conversation", async () => {
+    const home = homeFor(server);
+    await using runtime = await open(home);
+    const tree = await runtime.openTree({ provider: "codex" });
+    await (await tree.root.send("@@TEXT first words@@")).outcome();
+    process.kill(-pidOf(home), "SIGKILL");
+    const work = await tree.root.send("@@TEXT second words@@");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "second words" });
+    const told = JSON.stringify(server.requests.at(-1)!.body.input);
+    expect(told).toContain("first words");
+  });
+
+  test("INT-3 an interrupt reaches the model, and the next run goes on", async () => {
+    await using runtime = await open(homeFor(server));
+    const tree = await runtime.openTree({ provider: "codex" });
+    const work = await tree.root.send("@@TEXT wait@@ @@HOLD@@");
+    const request = await server.next(({ prompt }) => prompt.includes("HOLD"));
+    await request.sent;
+    await tree.root.interrupt();
+    expect(await work.outcome()).toMatchObject({ ending: "interrupted" });
+    expect(await request.closed).toBe("gone");
+    const next = await tree.root.send("@@TEXT on we go@@");
+    expect(await next.outcome()).toMatchObject({ ending: "completed", text: "on we go" });
+  });
+
+  test("REC-4 nothing is left when the runtime is closed", async () => {
+    const home = homeFor(server);
+    const runtime = await open(home);
+    const tree = await runtime.openTree({ provider: "codex" });
+    await (await tree.root.send("@@TEXT hello@@")).outcome();
+    const pid = pidOf(home);
+    await runtime.close();
+    await waitUntil(`process ${pid} is gone`, () => !isAlive(pid));
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The process group of the server that serves a home, found by its environment. */
+function pidOf(home: string): number {
+  const { readdirSync, readFileSync } = process.getBuiltinModule("node:fs");
+  for (const name of readdirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      if (readFileSync(`/proc/${name}/environ`, "utf8").includes(`CODEX_HOME=${home}/`)) return Number(name);
+    } catch {
+      // Gone, or somebody else's.
+    }
+  }
+  throw new Error(`no process serves ${home}`);
+}

@@ -1,0 +1,71 @@
+/** OpenCode in a home of its own, on a model of ours. */
+import { systemClock } from "../../../src/platform/clock.ts";
+import { type LineProcess, startLineProcess } from "../../../src/platform/line-process.ts";
+import type { ModelServer } from "../../support/model-server/model-server.ts";
+import { type Home, makeHome } from "./home.ts";
+import type { Installed } from "./programs.ts";
+
+export function openCodeHome(server: ModelServer, settings: object = {}): Home {
+  const home = makeHome({
+    OPENCODE_DISABLE_AUTOUPDATE: "1",
+    OPENCODE_DISABLE_MODELS_FETCH: "1",
+  });
+  const config = {
+    autoupdate: false,
+    share: "disabled",
+    model: "mock/mock-model",
+    small_model: "mock/mock-model",
+    enabled_providers: ["mock"],
+    provider: {
+      mock: {
+        npm: "@ai-sdk/openai-compatible",
+        options: { baseURL: server.openAiUrl, apiKey: "dummy-opencode" },
+        models: { "mock-model": { name: "mock", limit: { context: 100_000, output: 4096 } } },
+      },
+    },
+    ...settings,
+  };
+  home.write(".config/opencode/opencode.json", JSON.stringify(config));
+  return home;
+}
+
+/** A server of OpenCode, ready to be asked. */
+export interface OpenCodeServer {
+  readonly program: LineProcess;
+  /** Answers with the body that came. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it by name
+  readonly request: (method: "GET" | "POST", path: string, body?: object) => Promise<any>;
+}
+
+/** It chooses its port itself and says which. */
+export async function serveOpenCode(installed: Installed, home: Home): Promise<OpenCodeServer> {
+  const program = await startLineProcess(
+    {
+      command: installed.command,
+      args: [...installed.args, "serve", "--hostname", "127.0.0.1", "--port", "0"],
+      cwd: home.workspace,
+      env: home.env,
+    },
+    { clock: systemClock },
+  );
+  const said = program.lines[Symbol.asyncIterator]();
+  for (;;) {
+    const { value, done } = await said.next();
+    if (done === true) throw new Error(`it has ended: ${program.stderrTail()}`);
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(String(value))?.[0];
+    if (url === undefined) continue;
+    return {
+      program,
+      async request(method, path, body) {
+        const response = await fetch(`${url}${path}`, {
+          method,
+          headers: { "content-type": "application/json" },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        });
+        const text = await response.text();
+        if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+        return text === "" ? null : JSON.parse(text);
+      },
+    };
+  }
+}
