@@ -34,8 +34,9 @@ const FINDERS = {
     return { version, command, args: [], module: binary(MODULES, `${name}/sdk.mjs`) };
   },
   opencode: (): Installed => {
-    const version = versionOf("opencode-ai");
-    return { version, command: binary(MODULES, `opencode-${PLATFORM}/bin/opencode`), args: [] };
+    // Not `opencode-ai`, which names it: that one also names packages which not every registry has, and no lock holds it then.
+    const name = `opencode-${PLATFORM}`;
+    return { version: versionOf(name), command: binary(MODULES, `${name}/bin/opencode`), args: [] };
   },
   "claude-acp": (): Installed =>
     scriptWith("@agentclientprotocol/claude-agent-acp", `@anthropic-ai/claude-agent-sdk-${PLATFORM}`),
@@ -65,7 +66,8 @@ class Missing extends Error {}
 /** The version that is installed, which has to be the one that is pinned. */
 function versionOf(name: string): string {
   const manifest = JSON.parse(readFileSync(join(REAL, "package.json"), "utf8"));
-  const wanted: string = manifest.optionalDependencies[name];
+  const wanted: string | undefined = manifest.optionalDependencies[name];
+  if (wanted === undefined) throw new Missing(`${name} is not among the programs that are installed`);
   const path = join(MODULES, name, "package.json");
   if (!existsSync(path)) throw new Missing(`${name} ${wanted} is not installed`);
   const { version } = JSON.parse(readFileSync(path, "utf8"));
