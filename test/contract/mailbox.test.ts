@@ -79,7 +79,7 @@ describe.each(STORES)("the mailbox on %s", (store) => {
     expect(accepted).toEqual(mail.map(({ seq }) => seq));
   });
 
-  test("MBX-3 queue-only mail starts no run, loads nobody and holds no slot; trigger-turn mail starts an idle agent", async () => {
+  test("MBX-3 U-8 queue-only mail starts no run, loads nobody and holds no slot; trigger-turn mail starts an idle agent", async () => {
     await using h = await harness({
       store,
       runtime: { limits: { residents: 1 } },

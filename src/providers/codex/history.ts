@@ -34,7 +34,7 @@ function itemOf(item: CodexItem): Item[] {
       return [{ ref, role: "user", text }];
     }
     case "agentMessage":
-      return [{ ref, role: "assistant", text: String(item["text"] ?? "") }];
+      return [{ ref, role: "assistant", text: typeof item["text"] === "string" ? item["text"] : "" }];
     case "commandExecution":
     case "fileChange":
     case "mcpToolCall":

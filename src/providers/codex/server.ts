@@ -145,7 +145,7 @@ export class CodexServers {
   async hold(
     treeId: string,
     start: StartProcess,
-  ): Promise<{ readonly server: CodexServer; release(): Promise<void> }> {
+  ): Promise<{ readonly server: CodexServer; readonly release: () => Promise<void> }> {
     for (;;) {
       const known = this.#held.get(treeId);
       const held = known ?? { server: CodexServer.start(this.#options, start), holders: 0 };

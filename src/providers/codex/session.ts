@@ -301,7 +301,7 @@ function nativeThread({ id, forkedFromId, turns }: CodexThread): NativeThread {
     ref: refOf(id),
     head: named.at(-1) ?? null,
     turns: named,
-    forkedFrom: forkedFromId == null ? null : refOf(forkedFromId),
+    forkedFrom: typeof forkedFromId === "string" ? refOf(forkedFromId) : null,
   };
 }
 
