@@ -51,10 +51,8 @@ export async function openProvider(
   try {
     return await unlessAborted(Promise.race([opening, late.promise]), signal);
   } catch (error) {
-    opening.then(
-      (provider) => tree.track(closeSession(tree, { agent, provider })),
-      () => undefined,
-    );
+    // Whoever gives the tree back gives it time to come, and to be closed.
+    tree.track(opening.then((provider) => closeSession(tree, { agent, provider })));
     signal.throwIfAborted();
     const retryable = CoppiceError.is(error) ? error.retryable : false;
     throw loadFailed(agent, "provider_unavailable", retryable, error);

@@ -351,7 +351,8 @@ export class Tree implements PlanContext {
     this.events.publish(effects.events);
     for (const { threadId, runId, why } of effects.stop) this.reactions.stop(this, threadId, runId, why);
     for (const threadId of change.unqueued) {
-      this.#callOff(threadId);
+      // Where who is not loaded is not found, the load goes on, and has its time.
+      if (!this.profile.interruptQueuesTriggers) this.#callOff(threadId);
       if (this.lane.isWaiting(threadId, "new")) this.lane.cancel(threadId);
     }
     // Before the permits of what has settled are given back: a return goes first (EXE-3).
