@@ -273,10 +273,9 @@ export class AgentControl implements Live, Residents {
   }
 
   async reportResult(caller: Caller, report: Report): Promise<WorkRecord> {
-    const key = receiptKey(caller, undefined);
     const verdicts = await verdictsOn(this.tree, [report.workId as WorkId], report.text);
     return this.tree.transact((tx) => {
-      const receipt = once(tx, key, { verb: "report", ...report }, () => ({
+      const receipt = once(tx, receiptKey(caller, undefined), { verb: "report", ...report }, () => ({
         workId: reportResult(tx, caller, report, verdicts).id,
       }));
       return tx.store.work(receipt.workId)!;
