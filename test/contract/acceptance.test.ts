@@ -323,7 +323,7 @@ describe.each(STORES)("acceptance on %s", (store) => {
     // The parent may only read by now, the environment of one has gone, and the runtime was killed.
     await h.store.commit(h.tree.control.tree.lease, (tx) => {
       const narrowed = tx.agent(parent.threadId)!;
-      tx.putAgent({ ...narrowed, config: { ...narrowed.config, effects: ["read"] } });
+      tx.putAgent(nextAgent(narrowed, { config: { ...narrowed.config, effects: ["read"] } }));
       const record = tx.agent(homeless.threadId)!;
       tx.putAgent(nextAgent(record, { config: { ...record.config, workspace: "/no/such/folder" } }));
     });
