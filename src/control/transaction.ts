@@ -186,7 +186,9 @@ export class Transaction extends Look {
 
   /** Writes an agent's record with the next revision and returns it. */
   putAgent(agent: AgentRecord, change: Partial<AgentRecord>): AgentRecord {
-    const next: AgentRecord = { ...agent, ...change, revision: agent.revision + 1 };
+    // Of the record as this commit has left it: what was read before may be older.
+    const now = this.store.agent(agent.threadId) ?? agent;
+    const next: AgentRecord = { ...now, ...change, revision: now.revision + 1 };
     this.store.putAgent(next);
     this.effects.agents.add(next.threadId);
     return next;
