@@ -1,4 +1,5 @@
 /** Faults of a real file: locks, space, rights, damage, versions, kills. Nothing here is simulated. */
+import type { MailDraft } from "../../src/protocol/mail.ts";
 import { spawn } from "node:child_process";
 import { chmodSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -227,7 +228,7 @@ describe("a draft that cannot be stored", () => {
     const path = temporaryPath();
     const lease = await filled(path);
     const store = await open(path);
-    const broken = { ...sampleMail(tree, worker, 4), createdAt: undefined as unknown as number };
+    const broken = { ...sampleMail(tree, worker, 4), content: undefined as unknown as MailDraft["content"] };
     const outcomes = await Promise.allSettled([
       store.send([sampleMail(tree, worker, 2)]),
       store.send([sampleMail(tree, worker, 3), broken]),
