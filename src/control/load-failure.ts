@@ -57,9 +57,9 @@ function countFailure(
   error: unknown,
   retryable: boolean,
 ): number | null {
-  const agent = tx.agent(candidate.threadId);
-  const failures = agent.loadFailures + 1;
-  tx.putAgent(agent, { loadFailures: failures });
+  const before = tx.agent(candidate.threadId);
+  const failures = before.loadFailures + 1;
+  const agent = tx.putAgent(before, { loadFailures: failures });
   tx.emit(
     "agent.load_failed",
     agent,
