@@ -111,7 +111,7 @@ const CASES: readonly (readonly [code: string, exit: number, next: RegExp, comma
   [
     "THREAD_BUSY",
     1,
-    /npx coppice agent wait \/root --tree thread_\S+ --run\./,
+    /npx coppice agent wait \/root --tree thread_\S+ --store \S+ --run\./,
     "thread continue :asking hello",
   ],
   ["THREAD_CONTEXT_TAMPERED", 5, /./, "thread context :tampered"],
