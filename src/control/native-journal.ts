@@ -13,7 +13,7 @@ import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-threa
 import type { RunRecord } from "../protocol/run.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import { byteLength, headBytes, tailBytes } from "../platform/text.ts";
-import { costOf, estimateRequest, priceOf } from "../policy/budget.ts";
+import { estimateRequest, priceOf } from "../policy/budget.ts";
 import { senderName } from "../mailbox/render.ts";
 import { named } from "../providers/native-names.ts";
 import type { NativeAdapter, NativeSelection, NativeSession } from "../providers/port.ts";
@@ -24,7 +24,7 @@ import { expireRequest } from "./requests.ts";
 import { overLimit } from "./compose.ts";
 import { exhaust } from "./budget.ts";
 import { admitRequest } from "./budget-scopes.ts";
-import { charge } from "./charge.ts";
+import { charge, pricedUsage } from "./charge.ts";
 import { allWaiting } from "./collect.ts";
 import { inTime } from "./close-session.ts";
 import { closeOpenCalls } from "./interrupt.ts";
@@ -130,12 +130,11 @@ export class NativeJournal implements NativePorts {
   async used(usage: StepUsage): Promise<void> {
     const { id, provider, model } = this.#run;
     const { reservationsOf, prices } = this.#tree.shared;
-    const price = priceOf(prices, provider, model);
     await this.#tree.transact(
       (tx) => {
-        const run = charge(tx, currentRun(tx, id), { ...usage, cost: costOf(usage, price), complete: true });
+        const run = charge(tx, currentRun(tx, id), pricedUsage(this.#tree.shared, this.#run, usage));
         const agent = tx.agent(run.threadId);
-        const least = estimateRequest(1, 0, price);
+        const least = estimateRequest(1, 0, priceOf(prices, provider, model));
         const admission = admitRequest(tx.store, tx.tree(), agent, reservationsOf, least);
         if (admission.kind === "exhausted") exhaust(tx, admission.scope, this.#tree.partialText);
         return { run, agent: tx.agent(run.threadId) };

@@ -10,7 +10,6 @@ import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import { UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import { delay } from "../platform/clock.ts";
 import type { Attributes, Span } from "../platform/telemetry.ts";
-import { costOf, priceOf } from "../policy/budget.ts";
 import type {
   Admitted,
   AssistantBody,
@@ -34,7 +33,7 @@ import { NativeJournal } from "./native-journal.ts";
 import { acceptTurn } from "./native-thread.ts";
 import { acceptRequest, appendItems, currentRun, partialItems, shortRunText, suspendRun } from "./runs.ts";
 import { recordStep } from "./steps.ts";
-import { charge } from "./charge.ts";
+import { charge, pricedUsage } from "./charge.ts";
 import type { RunClock } from "./run-clock.ts";
 import { previewOf } from "./preview.ts";
 import { inSpan } from "./run-span.ts";
@@ -317,8 +316,6 @@ export class RunJournal implements RunPorts {
   }
 
   #usage(usage: StepUsage | null): Usage {
-    if (usage === null) return UNREPORTED_USAGE;
-    const price = priceOf(this.#tree.shared.prices, this.#run.provider, this.#run.model);
-    return { ...usage, cost: costOf(usage, price), complete: true };
+    return usage === null ? UNREPORTED_USAGE : pricedUsage(this.#tree.shared, this.#run, usage);
   }
 }

@@ -72,7 +72,7 @@ export function requireAdapter(
   effects: readonly Effect[],
 ): void {
   const adapter = shared.adapter(provider);
-  if (adapter?.loop === "theirs") requireEnforced(provider, effects, adapter.effectiveEffects(effects));
+  requireEnforcedBy(adapter, provider, effects);
   if (adapter !== undefined) return;
   throw new RejectedError(
     "PROVIDER_UNAVAILABLE",
@@ -85,4 +85,13 @@ export function requireAdapter(
 export function parksWaits(shared: Pick<Shared, "adapter">, provider: string): boolean {
   const adapter = shared.adapter(provider);
   return adapter === undefined || (adapter.loop === "ours" && adapter.capabilities.parksWaits);
+}
+
+/** Effects of agents whose loop is ours the runtime enforces itself. @throws RejectedError `POLICY_UNMET`. */
+export function requireEnforcedBy(
+  adapter: ProviderAdapter | undefined,
+  provider: string,
+  effects: readonly Effect[],
+): void {
+  if (adapter?.loop === "theirs") requireEnforced(provider, effects, adapter.effectiveEffects(effects));
 }

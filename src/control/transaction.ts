@@ -187,7 +187,7 @@ export class Transaction extends Look {
   /** Writes an agent's record with the next revision and returns it. */
   putAgent(agent: AgentRecord, change: Partial<AgentRecord>): AgentRecord {
     // Of the record as this commit has left it: what was read before may be older.
-    const now = this.store.agent(agent.threadId) ?? agent;
+    const now = this.agent(agent.threadId);
     const next: AgentRecord = { ...now, ...change, revision: now.revision + 1 };
     this.store.putAgent(next);
     this.effects.agents.add(next.threadId);

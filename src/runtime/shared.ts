@@ -1,7 +1,7 @@
 /** What all trees of a runtime share, built once of its options: its parts, with what is left out filled in. */
 import type { AgentControl } from "../control/agent-control.ts";
 import { Releases } from "../control/budget-scopes.ts";
-import type { Shared } from "../control/shared.ts";
+import { requireEnforcedBy, type Shared } from "../control/shared.ts";
 import { BackOff } from "../execution/back-off.ts";
 import { deterministic } from "../lineage/handoff/summarise.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
@@ -17,7 +17,7 @@ import { folderExists } from "../platform/workspace.ts";
 import { gitCapture } from "../platform/workspace/git-capture.ts";
 import { gitWorktrees } from "../platform/workspace/git-worktrees.ts";
 import { loadRoles } from "../policy/roles.ts";
-import { rebindConfig, requireEnforced, withinCeiling } from "../policy/resolve-config.ts";
+import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import { AgentThreads } from "../threads/between-trees.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -94,9 +94,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     withinCeiling(config, above) {
       const ceilings = above.map((one) => one.effects);
       const left = { ...config, ...withinCeiling(config, ceilings, tools) };
-      const adapter = providers[config.provider];
-      if (adapter?.loop === "theirs")
-        requireEnforced(config.provider, left.effects, adapter.effectiveEffects(left.effects));
+      requireEnforcedBy(providers[config.provider], config.provider, left.effects);
       return left;
     },
     mirror(threadId) {

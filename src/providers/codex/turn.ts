@@ -1,5 +1,4 @@
 /** The turn of a Codex thread that is under way, as events; what it asks of us waits here for its answer. */
-import { decisionText } from "../../protocol/decision.ts";
 import type { Json } from "../../protocol/json.ts";
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import { JsonRpcFault } from "../json-rpc-message.ts";
@@ -8,14 +7,10 @@ import type { CodexNotification, CodexRequest, CodexTurn, CodexUsage } from "./w
 
 type Told<T> = T extends unknown ? Omit<T, "key"> : never;
 
-interface Waiting {
-  readonly answered: (answer: NativeAnswer) => void;
-}
-
 export class CodexTurnUnderWay {
   readonly key: string;
   readonly #tell: (event: NativeEvent) => void;
-  readonly #asked = new Map<string, Waiting>();
+  readonly #asked = new Map<string, (answer: NativeAnswer) => void>();
   /** Null until Codex has named it. */
   id: string | null = null;
   #accepted = false;
@@ -65,16 +60,14 @@ export class CodexTurnUnderWay {
 
   /** Nobody answers any more. */
   end(): void {
-    for (const { answered } of this.#asked.values()) answered({ kind: "cancelled" });
+    for (const answered of this.#asked.values()) answered({ kind: "cancelled" });
     this.#asked.clear();
   }
 
   /** False when nothing waits for it. */
   answer(nativeId: string, answer: NativeAnswer): boolean {
-    const waiting = this.#asked.get(nativeId);
-    this.#asked.delete(nativeId);
-    waiting?.answered(answer);
-    return waiting !== undefined;
+    this.#asked.get(nativeId)?.(answer);
+    return this.#asked.delete(nativeId);
   }
 
   async asked(request: CodexRequest): Promise<Json> {
@@ -136,19 +129,14 @@ export class CodexTurnUnderWay {
       )
       .join("\n\n");
     const answer = await this.#ask({ kind: "question", ref: refOf(itemId), text, about: null });
-    if (answer.kind === "cancelled") throw new JsonRpcFault(-32000, "nobody answers any more");
-    const said =
-      answer.kind === "answer"
-        ? answer.text
-        : answer.kind === "decision"
-          ? decisionText(answer.decision)
-          : "";
-    return { answers: Object.fromEntries(questions.map(({ id }) => [id, { answers: [said] }])) };
+    if (answer.kind !== "answer") throw new JsonRpcFault(-32000, "nobody answers any more");
+    const said = [answer.text];
+    return { answers: Object.fromEntries(questions.map(({ id }) => [id, { answers: said }])) };
   }
 
   #ask(request: NativeRequest): Promise<NativeAnswer> {
     return new Promise((answered) => {
-      this.#asked.set(request.ref.nativeId, { answered });
+      this.#asked.set(request.ref.nativeId, answered);
       this.#say({ type: "request", request });
     });
   }
