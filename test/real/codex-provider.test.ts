@@ -1,7 +1,4 @@
 /** Codex as it is, against a model on loopback: the adapter's conformance, and a tree with Codex at its root. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createCodexProvider } from "../../src/providers/codex/codex-provider.ts";
 import type { NativeAdapter } from "../../src/providers/port.ts";
@@ -17,53 +14,16 @@ import {
   nativeProviderConformance,
 } from "../../src/testing/provider-conformance-native.ts";
 import { type ModelServer, startModelServer } from "../support/model-server/model-server.ts";
+import { codexHome } from "./support/codex.ts";
+import type { Home } from "./support/home.ts";
 import { findReal } from "./support/programs.ts";
 
 const codex = findReal("codex");
-const folders: string[] = [];
 
-/** A home of its own, with the model on loopback as the only one that there is. */
-function homeFor(server: ModelServer): string {
-  const home = mkdtempSync(join(tmpdir(), "coppice-codex-"));
-  folders.push(home);
-  mkdirSync(join(home, "codex"));
-  const config = [
-    'model = "mock-model"',
-    'model_provider = "mock"',
-    "check_for_update_on_startup = false",
-    "[model_providers.mock]",
-    'name = "mock"',
-    `base_url = "${server.openAiUrl}"`,
-    'wire_api = "responses"',
-    'env_key = "OPENAI_API_KEY"',
-    "request_max_retries = 0",
-    "stream_max_retries = 0",
-    "[analytics]",
-    "enabled = false",
-    "[features]",
-    "plugins = false",
-    "apps = false",
-  ];
-  writeFileSync(join(home, "codex/config.toml"), `${config.join("\n")}\n`);
-  return home;
-}
-
-function adapterAt(home: string): NativeAdapter {
+function adapterAt({ env }: Home): NativeAdapter {
   if ("missing" in codex) throw new Error(codex.missing);
-  const { PATH } = process.env;
-  const env = {
-    PATH,
-    HOME: home,
-    CODEX_HOME: join(home, "codex"),
-    OPENAI_API_KEY: "dummy",
-    TMPDIR: homedir(),
-  };
   return createCodexProvider({ command: codex.command, args: codex.args, env, isolated: true });
 }
-
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
 
 const SCRIPTS: Readonly<Record<NativeBehaviour, string>> = {
   text: "@@TEXT one@@",
@@ -86,12 +46,12 @@ const LEFT_OUT: readonly string[] = [
 describe.skipIf("missing" in codex)("the provider of Codex", () => {
   const checks = nativeProviderConformance(async (behaviour) => {
     const server = await startModelServer({ unscripted: SCRIPTS[behaviour] });
-    const home = homeFor(server);
+    const home = codexHome(server);
     const adapter = adapterAt(home);
     return {
       adapter,
       reopen: () => adapterAt(home),
-      kill: () => process.kill(-pidOf(home), "SIGKILL"),
+      kill: () => home.kill(),
       [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
     };
   });
@@ -109,7 +69,7 @@ describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  const open = (home: string, more: Partial<RuntimeOptions> = {}) =>
+  const open = (home: Home, more: Partial<RuntimeOptions> = {}) =>
     createRuntime({
       store: createMemoryStore(),
       providers: {
@@ -123,7 +83,7 @@ describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
     });
 
   test("RUN-5 it spawns two children on another provider, waits for both, and answers", async () => {
-    await using runtime = await open(homeFor(server));
+    await using runtime = await open(codexHome(server));
     const tree = await runtime.openTree({ provider: "codex" });
     const script = [
       `@@CALL coppice.spawn_agent ${JSON.stringify({ task_name: "one", message: "go", ...CHILD })}@@`,
@@ -146,7 +106,7 @@ describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
   });
 
   test("POL-2 an agent without `execute` has no commands, and one without `read` is refused", async () => {
-    await using runtime = await open(homeFor(server));
+    await using runtime = await open(codexHome(server));
     const tree = await runtime.openTree({ provider: "codex", effects: ["read"] });
     const work = await tree.root.send("@@TEXT nothing to do@@");
     expect(await work.outcome()).toMatchObject({ ending: "completed" });
@@ -159,11 +119,11 @@ describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
   });
 
   test("S1-61 C4.15 a killed server is resumed by the next message, in the same conversation", async () => {
-    const home = homeFor(server);
+    const home = codexHome(server);
     await using runtime = await open(home);
     const tree = await runtime.openTree({ provider: "codex" });
     await (await tree.root.send("@@TEXT first words@@")).outcome();
-    process.kill(-pidOf(home), "SIGKILL");
+    home.kill();
     const work = await tree.root.send("@@TEXT second words@@");
     expect(await work.outcome()).toMatchObject({ ending: "completed", text: "second words" });
     const told = JSON.stringify(server.requests.at(-1)!.body.input);
@@ -171,7 +131,7 @@ describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
   });
 
   test("INT-3 an interrupt reaches the model, and the next run goes on", async () => {
-    await using runtime = await open(homeFor(server));
+    await using runtime = await open(codexHome(server));
     const tree = await runtime.openTree({ provider: "codex" });
     const work = await tree.root.send("@@TEXT wait@@ @@HOLD@@");
     const request = await server.next(({ prompt }) => prompt.includes("HOLD"));
@@ -184,35 +144,12 @@ describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
   });
 
   test("REC-4 nothing is left when the runtime is closed", async () => {
-    const home = homeFor(server);
+    const home = codexHome(server);
     const runtime = await open(home);
     const tree = await runtime.openTree({ provider: "codex" });
     await (await tree.root.send("@@TEXT hello@@")).outcome();
-    const pid = pidOf(home);
+    expect(home.processes()).not.toEqual([]);
     await runtime.close();
-    await waitUntil(`process ${pid} is gone`, () => !isAlive(pid));
+    await waitUntil("its processes are gone", () => home.processes().length === 0);
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** The process group of the server that serves a home, found by its environment. */
-function pidOf(home: string): number {
-  const { readdirSync, readFileSync } = process.getBuiltinModule("node:fs");
-  for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      if (readFileSync(`/proc/${name}/environ`, "utf8").includes(`CODEX_HOME=${home}/`)) return Number(name);
-    } catch {
-      // Gone, or somebody else's.
-    }
-  }
-  throw new Error(`no process serves ${home}`);
-}

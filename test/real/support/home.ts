@@ -17,6 +17,8 @@ export interface Home {
   write(file: string, text: string): string;
   /** Command lines of processes that run with this home, whatever group they are in. */
   processes(): string[];
+  /** Ends all of them at once, as a crash would. */
+  kill(): void;
 }
 
 /** Removed after the test, and whoever still runs in it is ended. */
@@ -46,9 +48,12 @@ export function makeHome(env: Readonly<Record<string, string>> = {}): Home {
       return join(path, file);
     },
     processes: () => processesIn(path).map(({ command }) => command),
+    kill() {
+      for (const { pid } of processesIn(path)) process.kill(pid, "SIGKILL");
+    },
   };
   onTestFinished(() => {
-    for (const { pid } of processesIn(path)) process.kill(pid, "SIGKILL");
+    home.kill();
     rmSync(path, { recursive: true, force: true, maxRetries: 10 });
   });
   return home;
