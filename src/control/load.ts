@@ -244,12 +244,12 @@ export async function unload(tree: Tree, threadId: ThreadId): Promise<boolean> {
       tx.effects.mail.add(threadId);
       const agent = tx.agent(threadId);
       const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
+      // The wait that it was chosen in may have ended with its run: then what counts is what counts for an idle one.
       const busy =
-        before === "idle"
-          ? run !== undefined || (turnOf(tree, threadId).startable && tx.store.mailbox(threadId).triggers > 0)
-          : run?.status !== "waiting";
-      const wakes = before === "waiting" && tx.store.openWaitsOf(threadId).length === 0;
-      if (busy || wakes || agent.state !== "open") return false;
+        run === undefined
+          ? turnOf(tree, threadId).startable && tx.store.mailbox(threadId).triggers > 0
+          : before === "idle" || run.status !== "waiting" || tx.store.openWaitsOf(threadId).length === 0;
+      if (busy || agent.state !== "open") return false;
       tx.emit("agent.unloaded", agent, { runId: run?.id ?? null });
       return true;
     });

@@ -1,6 +1,6 @@
 /** RES-2, WAI-5: agents that are loaded and may not go on now, and those who wait for their slots. */
 import { describe, expect, test } from "vitest";
-import { gate, repeat, say, spawn, together, usage } from "../../src/providers/scripted/script.ts";
+import { gate, repeat, say, spawn, together, usage, wait } from "../../src/providers/scripted/script.ts";
 import { harness, STORES } from "../support/harness.ts";
 import { look } from "../support/look.ts";
 
@@ -99,5 +99,25 @@ describe.each(STORES)("loaded without a run to go on with, on %s", (store) => {
     expect((await work.record()).state).toBe("ended");
     expect(tree.lane.size).toBe(0);
     await h.tree.idle();
+  });
+
+  test("RES-3 RES-4 a wait that ends with its run while it is being unloaded leaves an agent that goes", async () => {
+    // At each of the first moments of the interrupt, for between them its commit is on its way.
+    for (let moment = 0; moment < 20; moment += 1) {
+      await using h = await harness({
+        store,
+        runtime: { limits: { residents: 1 } },
+        scripts: { "/root/a": [wait({}), say("never")], "*": [repeat(say("ok"))] },
+      });
+      const { agent } = await h.tree.root.spawn("a", "go");
+      await look(h).until("a waits", async () => (await look(h).status("/root/a")) === "waiting");
+      const interrupted = agent.interrupt();
+      for (let tick = 0; tick < moment; tick += 1) await Promise.resolve();
+      h.tree.control.tree.residency.makeRoom(1, true);
+      await interrupted;
+      const { work } = await h.tree.root.spawn("b", "go");
+      await h.clock.settle();
+      expect(await work.record(), `asked at ${moment}`).toMatchObject({ state: "ended" });
+    }
   });
 });
