@@ -18,9 +18,9 @@ import {
   type Store,
   type TreeHandle,
 } from "../../src/index.ts";
+import { newAgent } from "../../src/control/new-agent.ts";
 import { unload } from "../../src/control/load.ts";
 import { createIds, systemRandom } from "../../src/platform/ids.ts";
-import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { Agent as AgentHandle } from "../../src/runtime/agent.ts";
 import { say } from "../../src/providers/scripted/script.ts";
 
@@ -118,8 +118,11 @@ export class Coppice implements AsyncDisposable {
         (_, index): AgentRecord => {
           const threadId = ids.mint("thread");
           const path: AgentRecord["path"] = `/root/a${at + index}`;
-          const never = { items: 0, runs: 0, lastOutcome: null, usage: NO_USAGE, currentRun: null };
-          return { ...like, ...never, threadId, path, tokenDigest: `${threadId}${threadId}` };
+          const { treeId, parent, depth, config, createdAt, createdBy } = like;
+          const { lineage } = like.thread!;
+          const tokenDigest = `${threadId}${threadId}`;
+          const own = { threadId, path, tokenDigest, thread: { lineage } };
+          return newAgent({ treeId, parent, depth, config, createdAt, createdBy, ...own });
         },
       );
       await this.store.commit(tree.lease, (tx) => {
