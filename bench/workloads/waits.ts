@@ -82,6 +82,8 @@ export async function agentWaits(): Promise<Metrics> {
     return works;
   });
   const bytes = (heapBytes() - before) / WAITING;
+  // What arming has left to collect and to write is not what waiting costs.
+  await new Promise((resolve) => setTimeout(resolve, 500));
   const cpu = process.cpuUsage();
   const idleFrom = performance.now();
   await new Promise((resolve) => setTimeout(resolve, 500));
