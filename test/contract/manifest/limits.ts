@@ -12,7 +12,6 @@ export const limits: readonly Contract[] = [
     id: "BUD-2",
     behaviour: "A request reserves its estimate first; a spent budget ends the works in its scope by name.",
     source: guarantee,
-    partly: "providers that drive their own loop, charged per usage event",
   },
   {
     id: "BUD-3",

@@ -26,7 +26,6 @@ export const running: readonly Contract[] = [
     id: "RUN-5",
     behaviour: "Step rules bind the built-in providers in full; elsewhere capabilities decide and say so.",
     source: guarantee,
-    partly: "real agents come with their adapters",
   },
   {
     id: "EXE-1",
@@ -74,7 +73,6 @@ export const running: readonly Contract[] = [
     id: "RES-5",
     behaviour: "Concurrent loads are one load, and a reloaded agent behaves as if it had stayed.",
     source: guarantee,
-    partly: "a provider's own thread comes with real agents",
   },
   {
     id: "RES-6",

@@ -17,7 +17,6 @@ export const stopping: readonly Contract[] = [
     id: "INT-3",
     behaviour: "An interrupt is acknowledged at once and enforced after a grace time.",
     source: guarantee,
-    partly: "processes of a provider end by group with real agents",
   },
   {
     id: "INT-4",
@@ -33,7 +32,6 @@ export const stopping: readonly Contract[] = [
     id: "INT-6",
     behaviour: "Approvals pending at what is interrupted become cancelled.",
     source: guarantee,
-    partly: "approvals of real agents come with them",
   },
   {
     id: "INT-7",
@@ -72,7 +70,6 @@ export const stopping: readonly Contract[] = [
     behaviour:
       "A request whose acceptance is unknown is looked up, or repeated under the same ids and marked.",
     source: guarantee,
-    partly: "adapters that are not exact",
   },
   {
     id: "REC-6",

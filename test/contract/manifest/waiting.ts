@@ -13,7 +13,6 @@ export const waiting: readonly Contract[] = [
     behaviour:
       "Wakes are held while a question or approval is pending and released by the commit that ends it.",
     source: guarantee,
-    partly: "a question or approval that expires comes with real agents",
   },
   {
     id: "WAI-3",
