@@ -55,7 +55,8 @@ export async function openProvider(
     tree.track(opening.then((provider) => closeSession(tree, { agent, provider })));
     signal.throwIfAborted();
     const retryable = CoppiceError.is(error) ? error.retryable : false;
-    throw loadFailed(agent, "provider_unavailable", retryable, error);
+    const other = CoppiceError.is(error) && error.details["reason"] === "version_unsupported";
+    throw loadFailed(agent, other ? "version_unsupported" : "provider_unavailable", retryable, error);
   } finally {
     timer.cancel();
   }
@@ -76,7 +77,7 @@ export function loadFailed(
   retryable: boolean,
   cause?: unknown,
 ): RejectedError {
-  const because = cause === undefined ? "" : `: ${describeError(cause)}`;
+  const because = cause === undefined ? "" : `: ${describeError(cause).replace(/\.$/u, "")}`;
   return new RejectedError(
     "LOAD_FAILED",
     `agent ${agent.path} cannot be loaded (${reason})${because}.`,

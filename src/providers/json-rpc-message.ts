@@ -61,6 +61,9 @@ function parseJson(line: string): unknown {
   }
 }
 
+/** A program that does not know a method is of another version than its adapter. */
+const UNKNOWN_METHOD = -32601;
+
 /** The other side's answer was an error. An adapter that knows what it means throws something better. */
 export class JsonRpcRefusal extends RejectedError {
   readonly rpcCode: number;
@@ -69,7 +72,11 @@ export class JsonRpcRefusal extends RejectedError {
 
   constructor(name: string, method: string, { code, message, data }: Omit<ErrorMessage, "kind" | "id">) {
     const said = headBytes(redact(message), LONGEST_TEXT);
-    super("PROVIDER_REFUSED", `${name} refused ${method}: ${said}`, { method, rpcCode: code });
+    super("PROVIDER_REFUSED", `${name} refused ${method}: ${said}`, {
+      method,
+      rpcCode: code,
+      ...(code === UNKNOWN_METHOD && { reason: "version_unsupported" }),
+    });
     this.rpcCode = code;
     this.data = data;
   }
@@ -86,6 +93,6 @@ export class JsonRpcFault extends Error {
   }
 
   static unknownMethod(method: string): JsonRpcFault {
-    return new JsonRpcFault(-32601, `Method not found: ${method}`);
+    return new JsonRpcFault(UNKNOWN_METHOD, `Method not found: ${method}`);
   }
 }

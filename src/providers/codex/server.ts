@@ -96,7 +96,7 @@ export class CodexServer {
     throw new RejectedError(
       "PROVIDER_PROTOCOL",
       `Codex answered ${method} in another form than this version of the adapter knows: ${parsed.error.issues[0]?.path.join(".") ?? ""}`,
-      { method },
+      { method, reason: "version_unsupported" },
     );
   }
 

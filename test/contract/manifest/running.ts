@@ -89,7 +89,6 @@ export const running: readonly Contract[] = [
     behaviour:
       "A failed load is typed, widens nothing, is retried where that helps, and leaves mail in place.",
     source: guarantee,
-    partly: "version_unsupported has no cause before real agents",
   },
   {
     id: "RES-9",
