@@ -1,6 +1,6 @@
 /**
  * What the command line can run: the scripted model of the demo, two providers to practise threads on, models of the AI SDK
- * by `<vendor>/<name>`, and what a module of the user's adds to them (`--config`). Whether a tree can run here is said before
+ * by `<vendor>/<name>`, coding agents that are programs of their own, and what a module of the user's adds (`--config`). Whether a tree can run here is said before
  * anything is stored.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
@@ -16,6 +16,7 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { TreeReader } from "../runtime/tree-reader.ts";
 import type { Store } from "../store/port.ts";
 import { allPages } from "./all-pages.ts";
+import { AGENT_PROGRAMS, agentProviders } from "./agent-programs.ts";
 import { type Config, loadConfig } from "./config.ts";
 import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles } from "./demo/job.ts";
 import { demoProvider } from "./demo/provider.ts";
@@ -38,7 +39,7 @@ export interface ProviderChoice {
 
 /** Reads and checks the user's module, where one is named. @throws CommandError, RejectedError `INVALID_ARGUMENT`. */
 export async function hostOf(options: { readonly config?: string }): Promise<Host> {
-  const config = await loadConfig(options.config, [SCRIPTED, MODEL, ...PRACTICE]);
+  const config = await loadConfig(options.config, [SCRIPTED, MODEL, ...PRACTICE, ...AGENT_PROGRAMS]);
   checkRuntimeOptions(config);
   return new Host(config);
 }
@@ -66,6 +67,7 @@ export class Host {
         [SCRIPTED]: demoProvider(pace),
         [MODEL]: models,
         ...Object.fromEntries(PRACTICE.map((name) => [name, practiceProvider(name, pace)])),
+        ...agentProviders(),
         ...providers,
       },
       // A tool of the user's takes the place of the demo's of its name.
@@ -93,7 +95,7 @@ export class Host {
     const { model = null } = options;
     const provider = options.provider ?? (model === null ? undefined : MODEL);
     if (provider === undefined) return null;
-    if (this.#own(provider) !== undefined) return { provider, model };
+    if (this.#own(provider) !== undefined || isAgentProgram(provider)) return { provider, model };
     const practises = PRACTICE.some((name) => name === provider);
     if (!practises && provider !== MODEL) {
       throw new CommandError(
@@ -117,7 +119,7 @@ export class Host {
   #choices(): string {
     const own = Object.keys(this.#config.providers);
     const yours = own.length === 0 ? "one of your own from --config" : `${own.join(", ")} of your --config`;
-    return `Choose ${PRACTICE.join(" or ")}, which need no key, ${yours}, or: --provider ${MODEL} --model openai/gpt-5`;
+    return `Choose ${PRACTICE.join(" or ")}, which need no key, ${AGENT_PROGRAMS.join(", ")}, which is a program of its own, ${yours}, or: --provider ${MODEL} --model openai/gpt-5`;
   }
 
   /**
@@ -138,6 +140,7 @@ export class Host {
     const { provider, model } = asked ?? thread?.selection ?? config;
     const known =
       this.#own(provider) !== undefined ||
+      isAgentProgram(provider) ||
       (provider === SCRIPTED ? model === DEMO_MODEL : PRACTICE.some((name) => name === provider));
     if (!known && provider !== MODEL) {
       throw badUse(
@@ -152,6 +155,10 @@ export class Host {
     // Fails here with what is to be installed or set, not later in the tree.
     if (provider === MODEL && model !== null) loadModel(model, process.env);
   }
+}
+
+function isAgentProgram(name: string): boolean {
+  return AGENT_PROGRAMS.some((program) => program === name);
 }
 
 function noProvider(name: string): string {

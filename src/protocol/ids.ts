@@ -70,6 +70,11 @@ export function isWorkId(value: string): value is WorkId {
   return /^wrk_[A-Za-z0-9]{21}$/.test(value);
 }
 
+/** Providers mint them, so no more than the prefix is known. */
+export function isRequestId(value: string): value is RequestId {
+  return value.startsWith("req_");
+}
+
 export function isRunId(value: string): value is RunId {
   return /^run_[A-Za-z0-9]{21}$/.test(value);
 }

@@ -16,6 +16,10 @@ const provider = scripted(
     "/root": [say("hello")],
     "/root/asker": [ask(ASKED), say((context) => `So it is ${JSON.stringify(context.lastToolResult)}.`)],
     "/root/careful": [approve("May I delete a.txt?"), say("done")],
+    "/root/strict": [
+      approve("May I publish?"),
+      say((context) => `I heard ${JSON.stringify(context.lastToolResult)}.`),
+    ],
     "/root/live": [ask("One?"), say((context) => `I heard ${JSON.stringify(context.lastToolResult)}.`)],
   },
   { models: { [DEMO_MODEL]: {} } },
@@ -26,7 +30,7 @@ const open = async () =>
 beforeAll(async () => {
   await using runtime = await open();
   const tree = await runtime.openTree({ provider: "scripted", model: DEMO_MODEL });
-  for (const name of ["asker", "careful", "live"]) await tree.root.spawn(name, "Ask.");
+  for (const name of ["asker", "careful", "strict", "live"]) await tree.root.spawn(name, "Ask.");
   await tree.idle();
 });
 afterAll(() => place[Symbol.dispose]());
@@ -68,7 +72,7 @@ describe("what an agent asks", () => {
     expect(ended).toMatchObject({ code, stdout: "" });
     expect(ended.stderr).toMatch(words);
     const [tree] = await place.rows("tree");
-    expect(tree.requests).toHaveLength(3);
+    expect(tree.requests).toHaveLength(4);
   });
 
   test("WAI-2 an approval is answered without an owner, once, and what is asked by another is not", async () => {
@@ -91,7 +95,45 @@ describe("what an agent asks", () => {
     expect(ran).toMatchObject({ code: 0 });
     const [tree] = await place.rows("tree");
     expect(tree.agents.find((agent: Row) => agent.path === "/root/asker").state).toBe("completed");
-    expect(tree.requests.map((request: Row) => request.path)).toEqual(["/root/live"]);
+    expect(tree.requests.map((request: Row) => request.path).sort()).toEqual(["/root/live", "/root/strict"]);
+  });
+
+  test("WAI-2 `approvals` lists what all trees wait for, with age and the command that answers", async () => {
+    const [rows, text] = await Promise.all([place.rows("approvals"), place.run("approvals", "list")]);
+    expect(rows.map(({ path, kind }: Row) => [path, kind])).toEqual([
+      ["/root/strict", "approval"],
+      ["/root/live", "question"],
+    ]);
+    expect(text.stdout).toMatch(
+      /\/root\/strict asks for an approval: May I publish\?\n +npx coppice agent answer \S+ req_.*\n +for .*, in thread_/,
+    );
+  });
+
+  test("WAI-2 `approvals approve` refuses what is no approval that waits, and nothing is answered", async () => {
+    const log = await place.rows("log");
+    const opened = (path: string): string =>
+      log.find((row: Row) => row.type === "request.opened" && row.path === path).data.requestId;
+    const refused = [
+      [2, "nonsense", /not the id of an approval/],
+      [3, "req_nobody", /no request req_nobody is in .*npx coppice approvals/],
+      [2, opened("/root/live"), /is a question .*answer it with: npx coppice agent answer thread_\S+ req_/],
+      [3, opened("/root/careful"), /is resolved already; nothing was answered/],
+    ] as const;
+    const ended = await Promise.all(refused.map(([, id]) => place.run("approvals", "approve", id)));
+    for (const [at, [code, , words]] of refused.entries())
+      expect(ended[at]).toMatchObject({ code, stdout: "", stderr: expect.stringMatching(words) });
+  });
+
+  test("WAI-2 `approvals deny` with a note tells the agent, which goes on with --run", async () => {
+    const [{ id }] = await place.rows("approvals");
+    const denied = await place.run("approvals", "deny", id, "not on a Friday", "--run", "--pace", "0");
+    expect(denied).toMatchObject({ code: 0, stdout: expect.stringContaining("/root/strict is told that") });
+    const store = await openSqliteStore({ path: place.store, readOnly: true });
+    const request = await store.read((view) => view.request(id));
+    await store.close();
+    expect(request).toMatchObject({ status: "resolved", answer: "denied: not on a Friday" });
+    const works = await place.rows("works");
+    expect(works.find((work: Row) => work.executorPath === "/root/strict").state).toBe("ended");
   });
 
   test("WAI-2 REC-2 a live owner takes the answer and its agent goes on", async () => {

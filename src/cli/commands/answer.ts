@@ -5,13 +5,23 @@
 import type { Command } from "commander";
 import type { AgentRecord } from "../../protocol/agent.ts";
 import { decisionText } from "../../protocol/decision.ts";
-import type { RequestId } from "../../protocol/ids.ts";
+import { isRequestId } from "../../protocol/ids.ts";
+import type { CommandReceipt } from "../../runtime/command-tree.ts";
 import type { AskedRequest, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { badUse, CommandError, EXIT } from "../failure.ts";
 import { opening } from "../screen/words.ts";
 import type { Terminal } from "../terminal.ts";
-import { act, commanding, messageOf, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
+import {
+  act,
+  type Commanded,
+  commanding,
+  messageOf,
+  runHere,
+  type RunOptions,
+  tell,
+  withRun,
+} from "./commanding.ts";
 import { withTree } from "./options.ts";
 
 interface Options extends RunOptions {
@@ -51,14 +61,7 @@ export function addAnswer(agent: Command, terminal: Terminal): void {
           text ?? decisionText({ verdict: options.approve === true ? "approved" : "denied", note: null });
         const receipt = await act(terminal, at, "answer", { request: request.id, answer });
         const said = `${record.path} has the answer to its ${request.kind} ${request.id}`;
-        tell(terminal, options, receipt, {
-          owner: `${said}, and goes on.`,
-          here:
-            options.run === true
-              ? `${said}, and the tree is run here.`
-              : `${said}. No process runs the tree: the agent goes on when one does, such as with --run.`,
-        });
-        if (options.run === true) await runHere(terminal, at, options, receipt);
+        await goOn(terminal, at, options, receipt, said);
       });
     });
 }
@@ -100,11 +103,24 @@ async function requestOf(
   throw notAsked(`${fault}; ${others}. See what is asked in the tree with: npx coppice tree`);
 }
 
-/** Providers mint them, so no more than the prefix is known. */
-function isRequestId(value: string): value is RequestId {
-  return value.startsWith("req_");
+/** Tells who has the answer, and runs the tree here where that is asked for. */
+export async function goOn(
+  terminal: Terminal,
+  at: Commanded,
+  options: RunOptions,
+  receipt: CommandReceipt,
+  said: string,
+): Promise<void> {
+  tell(terminal, options, receipt, {
+    owner: `${said}, and goes on.`,
+    here:
+      options.run === true
+        ? `${said}, and the tree is run here.`
+        : `${said}. No process runs the tree: the agent goes on when one does, such as with --run.`,
+  });
+  if (options.run === true) await runHere(terminal, at, options, receipt);
 }
 
-function notAsked(message: string): CommandError {
+export function notAsked(message: string): CommandError {
   return new CommandError(EXIT.notFound, "REQUEST_NOT_RESUMABLE", message);
 }

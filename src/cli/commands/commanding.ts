@@ -6,6 +6,7 @@ import { buffer as readAll } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import type { AgentRecord } from "../../protocol/agent.ts";
 import type { CommandVerb } from "../../protocol/command.ts";
+import type { ThreadId } from "../../protocol/ids.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { type CommandReceipt, commandTree } from "../../runtime/command-tree.ts";
 import type { TreeReader } from "../../runtime/tree-reader.ts";
@@ -44,13 +45,15 @@ export interface Commanded {
   readonly host: () => Promise<Host>;
 }
 
+/** @param named path or id of the agent, or how it is found in the store. */
 export async function commanding(
   options: TreeOptions & { readonly run?: boolean },
-  target: string,
+  named: string | ((store: Store) => Promise<ThreadId>),
   use: (at: Commanded) => Promise<void>,
 ): Promise<void> {
   const store = await openForWriting(storePlace(options.store));
   try {
+    const target = typeof named === "string" ? named : await named(store);
     const tree = await findTree(store, options.tree, target);
     // Said before anything is stored: a wrong name, and a tree that cannot run here, are faults of the caller.
     const agent = await tree.agent(target);

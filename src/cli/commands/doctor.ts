@@ -3,8 +3,10 @@ import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { provenDead } from "../../platform/process-identity.ts";
 import type { TreeId } from "../../protocol/ids.ts";
+import type { ThreadCapabilities } from "../../protocol/provider-capabilities.ts";
 import { vendorStates } from "../../providers/model/load-model.ts";
 import { listTrees } from "../../runtime/trees.ts";
+import { agentProgramStates } from "../agent-programs.ts";
 import { allPages } from "../all-pages.ts";
 import { EXIT, failureOf } from "../failure.ts";
 import { counted } from "../screen/words.ts";
@@ -17,14 +19,21 @@ const NAMED = 3;
 
 export function addDoctor(program: Command, terminal: Terminal, version: string): void {
   withStore(program.command("doctor"), { json: "one object", example: "doctor" })
-    .description("check Node, the store, and which models can be used")
+    .description("check Node, the store, and which models and coding agents can be used")
     .action(async (options: StoreOptions) => {
       const place = storePlace(options.store);
       const store = await checkStore(place);
       const vendors = vendorStates(process.env);
+      const agents = await agentProgramStates();
       if (store.exit !== EXIT.ok) process.exitCode = store.exit;
       if (options.json === true) {
-        terminal.json({ version, node: process.versions.node, store: { ...place, ...store }, vendors });
+        terminal.json({
+          version,
+          node: process.versions.node,
+          store: { ...place, ...store },
+          vendors,
+          agents,
+        });
         return;
       }
       const row = (name: string, text: string): void => terminal.line(`${fit(name, 20)} ${text}`);
@@ -36,7 +45,26 @@ export function addDoctor(program: Command, terminal: Terminal, version: string)
         const key = vendor.keySet ? `${vendor.keyVariable} is set` : `${vendor.keyVariable} is not set`;
         row(vendor.vendor, `${vendor.installed ? "installed" : `npm install ${vendor.package}`}; ${key}`);
       }
+      for (const agent of agents) {
+        if (agent.path === null) row(agent.name, agent.install);
+        else {
+          row(agent.name, `${agent.version ?? "does not tell its version"} (${agent.path})`);
+          row("", abilitiesOf(agent.capabilities));
+        }
+      }
     });
+}
+
+/** What it can do with its own conversations; everything else is done by text. */
+function abilitiesOf({ threads, turns, requests, context }: ThreadCapabilities): string {
+  return [
+    `forks: ${threads.fork}`,
+    `rollback: ${threads.rollback}`,
+    `history: ${threads.read}`,
+    turns.steer ? "can be steered" : "takes messages between turns",
+    requests.approvals ? "asks for approvals" : "asks for no approval",
+    ...(context.delta ? [] : ["no deltas"]),
+  ].join(", ");
 }
 
 async function checkStore(place: StorePlace): Promise<{ readonly state: string; readonly exit: number }> {

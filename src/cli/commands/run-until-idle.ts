@@ -23,24 +23,38 @@ export async function runUntilIdle(
 export async function runHandle(
   terminal: Terminal,
   handle: TreeHandle,
-  {
-    after,
-    json,
-    untold,
-  }: { readonly after: number; readonly json: boolean; readonly untold?: (event: RuntimeEvent) => boolean },
+  { after, ...told }: Told & { readonly after: number },
 ): Promise<void> {
+  await using _following = follow(terminal, handle, after, told);
+  await handle.idle(terminal.signal);
+}
+
+export interface Told {
+  readonly json: boolean;
+  readonly untold?: (event: RuntimeEvent) => boolean;
+  /** Something is asked, and waits for an answer. */
+  readonly onAsked?: () => Promise<void>;
+}
+
+/** Tells what happens in a tree, beside the result: what the command prints to standard output is its receipt and the outcome. */
+export function follow(
+  terminal: Terminal,
+  handle: TreeHandle,
+  after: number,
+  { json, untold, onAsked }: Told,
+): AsyncDisposable {
   const stop = new AbortController();
   const following = (async () => {
     for await (const event of handle.events({ after, signal: stop.signal })) {
-      // Beside the result: what the command prints to standard output is its receipt and the outcome.
       const line = json || untold?.(event) === true ? null : plainLine(terminal, event);
       if (line !== null) terminal.note(line);
+      if (event.type === "request.opened") await onAsked?.();
     }
   })();
-  try {
-    await handle.idle(terminal.signal);
-  } finally {
-    stop.abort();
-    await following;
-  }
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await following;
+    },
+  };
 }

@@ -1,9 +1,9 @@
 /** `coppice thread new`, `rename`, `close` and `archive`: the life of a thread, but for its runs. */
-import { existsSync, realpathSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { TITLE_CHARACTERS } from "../../protocol/lineage-limits.ts";
 import { openSqliteStore } from "../../store/sqlite.ts";
+import { AGENT_PROGRAMS } from "../agent-programs.ts";
 import { badUse } from "../failure.ts";
 import { PRACTICE } from "../practice.ts";
 import { hostOf } from "../run-tree.ts";
@@ -12,6 +12,7 @@ import { commandLine } from "../screen/command-line.ts";
 import { titleOf } from "../screen/thread-lines.ts";
 import { newStorePlace } from "../store-place.ts";
 import { clean, type Terminal } from "../terminal.ts";
+import { folderOf } from "./folder-of.ts";
 import type { StoreOptions } from "./options.ts";
 import {
   actOn,
@@ -31,7 +32,7 @@ interface NewOptions extends StoreOptions {
   readonly continuity?: "resume-native" | "projected-only";
 }
 
-export const PROVIDER_HELP = `${PRACTICE.join(" and ")} need no key; \`model\` wants --model`;
+export const PROVIDER_HELP = `${PRACTICE.join(" and ")} need no key; ${AGENT_PROGRAMS.join(", ")} are programs; \`model\` wants --model`;
 
 export function addThreadLife(thread: Command, terminal: Terminal): void {
   threadCommand(thread, "new", {
@@ -54,7 +55,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       if (title !== undefined) requireTitle(title);
       const host = await hostOf(options);
       const { provider, model } = host.choice(options) ?? { provider: PRACTICE[0], model: null };
-      const workspace = folderOf(options.workspace);
+      const workspace = folderOf("--workspace", options.workspace);
       const { path } = newStorePlace(options.store);
       const made = existsSync(path) ? [] : [`Its store is new: ${clean(path)}`];
       const open = () => openSqliteStore({ path });
@@ -147,15 +148,3 @@ export function requireTitle(title: string): void {
 }
 
 /** The folder itself, wherever links lead: threads of one folder are listed together. */
-function folderOf(option: string): string {
-  if (option.trim() === "") throw badUse("--workspace is blank; give the path of a folder.");
-  const path = resolve(option);
-  let stat;
-  try {
-    stat = statSync(path);
-  } catch {
-    throw badUse(`there is no folder ${path}.`);
-  }
-  if (!stat.isDirectory()) throw badUse(`${path} is not a folder.`);
-  return realpathSync(path);
-}

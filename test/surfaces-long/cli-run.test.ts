@@ -1,0 +1,47 @@
+/** `coppice run`: a new tree for one task, and its answer. */
+import { afterAll, describe, expect, test } from "vitest";
+import { Place } from "../support/cli.ts";
+
+const place = new Place();
+afterAll(() => place[Symbol.dispose]());
+
+describe("`coppice run`", () => {
+  test("grows a tree, prints the answer alone, and tells how to look at it", async () => {
+    const ran = await place.run("run", "--pace", "0", "how are\nyou?");
+    expect(ran).toMatchObject({ code: 0 });
+    expect(ran.stdout).toMatch(/^echo heard "how are you\?"/);
+    expect(ran.stderr).toMatch(/Look: npx coppice tree --tree thread_\S+ --store \S+/);
+    const [tree] = await place.rows("tree");
+    expect(tree.agents).toMatchObject([{ path: "/root", state: "completed" }]);
+  });
+
+  test("--json prints one object", async () => {
+    const [row, ...more] = await place.rows("run", "--pace", "0", "--provider", "parrot", "hello");
+    expect(more).toEqual([]);
+    expect(row).toMatchObject({ state: "ended", outcome: { ending: "completed" } });
+  });
+
+  test("refuses what it cannot run, and makes no tree", async () => {
+    const refused = [
+      [["--provider", "nobody", "x"], /no provider `nobody`.*codex/],
+      [["  "], /blank/],
+      [["--dir", "/nowhere/at/all", "x"], /no folder \/nowhere\/at\/all/],
+      [["--profile", "other", "x"], /default, codex/],
+      [["--provider", "model", "x"], /--model openai/],
+    ] as const;
+    const before = await place.rows();
+    for (const [args, words] of refused) {
+      const ended = await place.run("run", ...args);
+      expect(ended).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(words) });
+    }
+    expect(await place.rows()).toEqual(before);
+  });
+
+  test("RES-8 an agent program that is not installed is named, with what to do", async () => {
+    const ended = await place.start(["run", "--provider", "codex", "--store", place.store, "x"], {
+      PATH: "/nowhere",
+    }).ended;
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toMatch(/codex/);
+  });
+});
