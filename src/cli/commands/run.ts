@@ -3,7 +3,6 @@
  * watched and steered from another shell; what its agents ask is told with the command that answers it.
  */
 import { type Command, Option } from "commander";
-import { TITLE_CHARACTERS } from "../../protocol/lineage-limits.ts";
 import { PROFILES, type ProfileName } from "../../protocol/profile.ts";
 import { openSqliteStore } from "../../store/sqlite.ts";
 import { PRACTICE } from "../practice.ts";
@@ -11,13 +10,15 @@ import { hostOf } from "../run-tree.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { requestLines } from "../screen/request-lines.ts";
 import { newStorePlace } from "../store-place.ts";
-import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import { clean, cleanLines, clip, type Terminal } from "../terminal.ts";
 import { messageOf, paceOption } from "./commanding.ts";
 import { folderOf } from "./folder-of.ts";
 import { type StoreOptions, withConfig, withStore } from "./options.ts";
 import { follow } from "./run-until-idle.ts";
 import { PROVIDER_HELP } from "./thread-life.ts";
 import { reportWorks } from "./wait-for-works.ts";
+
+const TITLE_COLUMNS = 80;
 
 interface Options extends StoreOptions {
   readonly provider?: string;
@@ -57,7 +58,7 @@ async function run(terminal: Terminal, task: string, options: Options): Promise<
   await using _closed = { [Symbol.asyncDispose]: () => store.close() };
   await using runtime = await host.runtime(store, options.pace);
   const tree = await runtime.openTree({
-    title: [...clean(task).trim()].slice(0, TITLE_CHARACTERS).join(""),
+    title: clip(clean(task).trim(), TITLE_COLUMNS),
     provider,
     workspace,
     ...(model === null ? {} : { model }),
