@@ -15,19 +15,19 @@ import type { Tree } from "./tree.ts";
 /** Output of a request that names no maximum, for the reservation of budgets. */
 const ASSUMED_OUTPUT_TOKENS = 4096;
 
-/** `tools` are those that the request offers; none is the wrap-up step. */
+/** `offer` is what the request goes with. */
 export async function admitToProvider(
   tree: Tree,
   session: Session,
   signal: AbortSignal,
   messages: readonly PromptMessage[],
-  tools: readonly ToolSpec[],
+  offer: { readonly tools: readonly ToolSpec[]; readonly wrapUp: boolean },
 ): Promise<Admitted> {
   const { provider, model } = session.run!;
   await tree.shared.backOff(provider).beforeRequest(signal);
   const { maxOutputTokens } = session.agent.config;
   const estimate = estimateRequest(
-    estimateTokens(messages, tools),
+    estimateTokens(messages, offer.tools),
     maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
     priceOf(tree.shared.prices, provider, model),
   );
@@ -36,7 +36,7 @@ export async function admitToProvider(
     const { admission, reservation } = await reserve(tree, session, estimate);
     if (signal.aborted) reservation?.[Symbol.dispose]();
     signal.throwIfAborted();
-    if (reservation !== null) return { kind: "go", reservation, tools, maxOutputTokens };
+    if (reservation !== null) return { kind: "go", reservation, maxOutputTokens, ...offer };
     if (admission.kind !== "exhausted") {
       await hold(tree, session, seen);
       return { kind: "ended" };

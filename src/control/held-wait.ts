@@ -5,16 +5,21 @@
  * - H1 The wait is stored like any other: loops are found, and it ends with its run (WAI-8).
  * - H2 Results that it hands out are `delivered` in the commit that makes the output. One whose answer is lost gets them again
  *   by a wait without the cursor.
+ * - H3 While it lasts the run has neither permit nor slot, and it answers only when the permit is back (WAI-5, EXE-4).
  */
+import type { AgentRecord } from "../protocol/agent.ts";
 import type { RequestId, RunId, WaitId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { OUTSIDE_CALL } from "../protocol/wait.ts";
+import { haveBack, lend, type RunOf } from "./lent-permit.ts";
 import { currentRun } from "./runs.ts";
 import { takeMail } from "./take-mail.ts";
-import { must } from "./transaction.ts";
+import { must, type Transaction } from "./transaction.ts";
+import type { ThreadWait } from "./thread-wait.ts";
 import type { Tree } from "./tree.ts";
 import { endWait } from "./wait-ends.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
-import { type Collected, collectWait, openWait } from "./waits.ts";
+import { type Collected, collectWait, openWait, type WaitRequest } from "./waits.ts";
 
 export interface Hold {
   readonly signal: AbortSignal;
@@ -22,55 +27,101 @@ export interface Hold {
   readonly longestMs: number;
 }
 
-/** No call of a transcript: the run loop looks for none of this name. */
-const OUTSIDE = "outside";
+type Output = Pick<Collected, "output" | "isError">;
+type Asked = (tx: Transaction, agent: AgentRecord) => Omit<WaitRequest, "callId">;
 
 /** @throws the signal's reason; the wait is over then, and nothing else (WAI-6). */
-export async function heldWait(
-  tree: Tree,
-  runId: RunId,
-  input: WaitInput,
-  { signal, longestMs }: Hold,
-): Promise<Pick<Collected, "output" | "isError">> {
-  const { timeoutMs, clampedToMs } = judgeTimeout(tree.limits, input.timeoutMs);
-  const cutShort = longestMs < timeoutMs;
-  const id = await tree.transact((tx) => {
-    const agent = tx.agent(currentRun(tx, runId).threadId);
-    const targets = resolveWait(tx.store, tx.treeId, agent, input);
-    const timed = { timeoutMs: Math.min(timeoutMs, longestMs), clampedToMs };
-    return openWait(tx, runId, { ...targets, ...timed, callId: OUTSIDE, cursor: input.cursor ?? null }).id;
+export function heldWait(tree: Tree, runId: RunId, input: WaitInput, hold: Hold): Promise<Output> {
+  const timed = judgeTimeout(tree.limits, input.timeoutMs);
+  return held(tree, runId, hold, (tx, agent) => ({
+    ...resolveWait(tx.store, tx.treeId, agent, input),
+    ...timed,
+    cursor: input.cursor ?? null,
+  }));
+}
+
+/** Of a run, for threads of other trees (XTR-4). @throws as `heldWait`. */
+export function heldThreadWait(tree: Tree, runId: RunId, wait: ThreadWait, hold: Hold): Promise<Output> {
+  return held(tree, runId, hold, () => ({ ...wait, works: [], agents: [], need: 0, clampedToMs: null }));
+}
+
+async function held(tree: Tree, runId: RunId, hold: Hold, asked: Asked): Promise<Output> {
+  const { signal, longestMs } = hold;
+  const left = countdown(tree, longestMs);
+  const { id, run, cutShort } = await tree.transact(
+    (tx) => {
+      const { threadId } = currentRun(tx, runId);
+      const request = asked(tx, tx.agent(threadId));
+      const timeoutMs = Math.min(request.timeoutMs, longestMs);
+      const { id, end } = openWait(tx, runId, { ...request, timeoutMs, callId: OUTSIDE_CALL });
+      return { id, end, run: { id: runId, threadId }, cutShort: timeoutMs < request.timeoutMs };
+    },
+    (opened) => {
+      if (opened.end === null) lend(tree, opened.run, "permit and slot");
+    },
+  );
+  await whileLent(tree, run, left, signal, async () => {
+    try {
+      await tree.watchers.until(() => isEnded(tree, id), signal);
+    } finally {
+      if (signal.aborted) await abandon(tree, id);
+    }
   });
-  try {
-    await tree.watchers.until(() => isEnded(tree, id), signal);
-  } finally {
-    if (signal.aborted) await abandon(tree, id);
-  }
   signal.throwIfAborted();
   return tree.transact((tx) => {
     const wait = must(tx.store.wait(id), "wait", id);
     const { output, isError, mailIds } = collectWait(tx, wait);
-    let run = currentRun(tx, runId);
-    for (const mailId of mailIds) run = takeMail(tx, run, mailId);
-    tx.store.putRun(run);
-    if (!cutShort || wait.end !== "timed_out" || !tx.profile.richWait) return { output, isError };
+    let now = currentRun(tx, runId);
+    for (const mailId of mailIds) now = takeMail(tx, now, mailId);
+    tx.store.putRun(now);
+    const told = wait.threads !== undefined || tx.profile.richWait;
+    if (!cutShort || wait.end !== "timed_out" || !told) return { output, isError };
     return { output: { ...(output as JsonObject), ended_by: "cut_short", timed_out: false }, isError };
   });
 }
 
-/** Until a request is answered, or the time is over. */
-export async function heldApproval(tree: Tree, id: RequestId, hold: Hold): Promise<void> {
-  const timeout = new AbortController();
-  const timer = tree.shared.clock.setTimer(hold.longestMs, () => timeout.abort(), { keepAlive: true });
+/** Until a request is answered, or the time is over. Its run lends its permit meanwhile, and not its slot. */
+export async function heldApproval(tree: Tree, id: RequestId, { signal, longestMs }: Hold): Promise<void> {
+  const left = countdown(tree, longestMs);
+  const { runId, threadId } = await tree.read((view) => must(view.request(id), "request", id));
+  const run = { id: runId, threadId };
+  const isPending = (): Promise<boolean> => tree.read((view) => view.request(id)?.status === "pending");
+  if (await isPending()) lend(tree, run, "permit");
+  await whileLent(tree, run, left, signal, async () => {
+    const timeout = new AbortController();
+    const timer = tree.shared.clock.setTimer(left(), () => timeout.abort(), { keepAlive: true });
+    try {
+      await tree.watchers.until(
+        async () => ((await isPending()) ? undefined : true),
+        AbortSignal.any([signal, timeout.signal]),
+      );
+    } catch (error) {
+      if (!timeout.signal.aborted || signal.aborted) throw error;
+    } finally {
+      timer.cancel();
+    }
+  });
+}
+
+/** However it ends, the run goes on, and with its permit; whoever has gone does not wait for that. */
+async function whileLent(
+  tree: Tree,
+  run: RunOf,
+  left: () => number,
+  signal: AbortSignal,
+  wait: () => Promise<void>,
+): Promise<void> {
   try {
-    await tree.watchers.until(
-      () => tree.read((view) => (view.request(id)?.status === "pending" ? undefined : true)),
-      AbortSignal.any([hold.signal, timeout.signal]),
-    );
-  } catch (error) {
-    if (!timeout.signal.aborted || hold.signal.aborted) throw error;
+    await wait();
   } finally {
-    timer.cancel();
+    await haveBack(tree, run, left(), signal);
   }
+}
+
+/** What is left of the time that a transport bears. */
+function countdown({ shared: { clock } }: Tree, ms: number): () => number {
+  const until = clock.monotonic() + ms;
+  return () => until - clock.monotonic();
 }
 
 function isEnded(tree: Tree, id: WaitId): Promise<true | undefined> {

@@ -70,7 +70,8 @@ function settled(tree: Tree, threadId: ThreadId, runId: RunId): void {
 
 /** A return that waits for its permit has nothing to return to any more. */
 function cancelReturn(tree: Tree, threadId: ThreadId): void {
-  if (tree.sessions.get(threadId)?.lifecycle.state === "waiting" || !tree.sessions.has(threadId))
+  const state = tree.sessions.get(threadId)?.lifecycle.state;
+  if (state === undefined || state === "waiting" || tree.lane.isWaiting(threadId, "return"))
     cancel(tree, threadId);
 }
 

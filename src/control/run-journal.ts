@@ -123,8 +123,9 @@ export class RunJournal implements RunPorts {
       await this.#endByLimit(limit);
       return { kind: "ended" };
     }
-    const offered = this.#wrapUp === null ? this.tools : [];
-    return admitToProvider(this.#tree, this.#session, this.#signal, messages, offered);
+    const wrapUp = this.#wrapUp !== null;
+    const offer = { tools: wrapUp ? [] : this.tools, wrapUp };
+    return admitToProvider(this.#tree, this.#session, this.#signal, messages, offer);
   }
 
   async accepted(input: NextInput, native?: NativeAcceptance): Promise<void> {

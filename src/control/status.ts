@@ -1,5 +1,6 @@
 /** Status of an agent, derived from run, work and mail, never stored (runtime.md, "Words of state"). */
 import type { AgentRecord, AgentStatus, CodexStatus } from "../protocol/agent.ts";
+import { OUTSIDE_CALL } from "../protocol/wait.ts";
 import type { StoreView } from "../store/port.ts";
 import { spentScope } from "./spent-scope.ts";
 
@@ -21,6 +22,7 @@ export function statusOf(view: StoreView, agent: AgentRecord, queue: QueuePositi
         if (agent.openRequests > 0) return { kind: "awaiting_approval" };
         return { kind: "waiting", on: waitingOn(view, agent) };
       default:
+        if (isHeldOutside(view, agent.threadId)) return { kind: "waiting", on: waitingOn(view, agent) };
         return { kind: "running" };
     }
   }
@@ -40,6 +42,11 @@ export function startsRun(
 ): boolean {
   if (state !== "open" || hostDriven || view.mailbox(threadId).triggers === 0) return false;
   return spentScope(view.tree(treeId)!.exhausted, path) === null;
+}
+
+/** Its run is driven, and its provider stands in a wait by the agent's token (WAI-5). */
+export function isHeldOutside(view: StoreView, threadId: AgentRecord["threadId"]): boolean {
+  return view.openWaitsOf(threadId).some(({ callId }) => callId === OUTSIDE_CALL);
 }
 
 function waitingOn(view: StoreView, agent: AgentRecord): string[] {

@@ -43,6 +43,11 @@ export class PermitPool {
   take(): Permit | null {
     return isFree(this.#levels) ? new Permit(this.#levels) : null;
   }
+
+  /** A permit even over the limit, for a run that had lent its own and has to go on now (EXE-4). */
+  overdraw(): Permit {
+    return new Permit(this.#levels);
+  }
 }
 
 /** One run's permit, in use when made. Dispose of it when the run waits or has settled; disposing twice counts once. */

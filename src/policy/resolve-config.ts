@@ -25,6 +25,9 @@ import { policyHash } from "./policy-hash.ts";
 import type { Role } from "./role-file.ts";
 import { chooseRole, type RoleSet } from "./roles.ts";
 
+/** Names of no model: a provider that takes any name would be asked for them in vain. */
+const CLAUDE_ALIASES: ReadonlySet<string> = new Set(["sonnet", "opus", "haiku"]);
+
 type Adjustment = AgentConfig["adjustments"][number];
 
 /** What can be chosen for an agent; what is left out comes from the next source. */
@@ -102,7 +105,8 @@ export function resolveConfig(input: ResolveInput): AgentConfig {
     role: role?.name ?? null,
     instructions: joinInstructions(asked.instructions ?? defaults.instructions, role?.instructions),
     tools,
-    leaf: choice.facts?.collaborates === false,
+    leaf: role?.leaf === true || choice.facts?.collaborates === false,
+    ...(role?.leaf === true && { leafByRole: true }),
     effects,
     workspace: input.worktree?.folder ?? workspace,
     worktree: input.worktree?.worktree ?? null,
@@ -140,7 +144,7 @@ export function rebindConfig(
     provider,
     model,
     effort,
-    leaf: facts?.collaborates === false,
+    leaf: config.leafByRole === true || facts?.collaborates === false,
     contextWindow: facts?.contextWindow ?? null,
     maxOutputTokens:
       provider === config.provider && model === config.model
@@ -172,17 +176,26 @@ function applyRole(
   const ignore = (field: string, asked: string): void =>
     void adjustments.push({ field, asked, effect: "ignored" });
   for (const { field, asked } of role.ignored) ignore(field, asked);
-  let { model } = role;
-  if (!input.rolesCarryAuthority) {
-    for (const { field, asked } of role.authority) ignore(field, asked);
-    const current = providerNamed(before.provider, input.providers);
-    const found = model === null ? null : findModel(model, current, input.providers);
-    if (model !== null && found !== null && found.provider !== before.provider) {
-      ignore("model", model);
-      model = null;
+  if (!input.rolesCarryAuthority) for (const { field, asked } of role.authority) ignore(field, asked);
+  let { model, effort } = role;
+  if (model !== null && !mayMoveTo(model, before, input)) {
+    ignore("model", model);
+    model = null;
+    // An effort that was chosen for that model goes with it where the other one has none of that name.
+    const efforts = before.facts?.efforts ?? null;
+    if (effort !== null && efforts !== null && !efforts.includes(effort)) {
+      ignore("effort", effort);
+      effort = null;
     }
   }
-  return overrideModel(before, { model, effort: role.effort }, input.providers);
+  return overrideModel(before, { model, effort }, input.providers);
+}
+
+/** Files written for other programs name models that are not here; that harms no role (decision 0014). */
+function mayMoveTo(model: string, before: ModelChoice, input: ResolveInput): boolean {
+  const found = findModel(model, providerNamed(before.provider, input.providers), input.providers);
+  if (found === null || (found.facts === null && CLAUDE_ALIASES.has(model))) return false;
+  return input.rolesCarryAuthority || found.provider === before.provider;
 }
 
 function resolveEffects(

@@ -19,7 +19,7 @@ export interface Role {
   readonly description: string;
   /** Null: it adds none. */
   readonly instructions: string | null;
-  /** Null: as resolved before. May be `provider/model`. */
+  /** Null: as resolved before. May be `provider/model`. One that the runtime does not have is passed over. */
   readonly model: string | null;
   readonly effort: string | null;
   /** Own tools it is cut down to; null: as the parent. */
@@ -27,6 +27,8 @@ export interface Role {
   /** Own tools taken from it, whatever it is given. */
   readonly denied: readonly string[];
   readonly effects: readonly Effect[] | null;
+  /** It starts no agents, on whatever model: a leaf. */
+  readonly leaf: boolean;
   /** The keys behind `effects`, as written. */
   readonly authority: readonly { readonly field: string; readonly asked: string }[];
   /** Keys that ask for what no role can give. */
@@ -136,6 +138,7 @@ export function parseRoleFile(input: RoleFile, tools: readonly ToolDeclaration[]
       tools: narrowing.tools,
       denied: narrowing.denied,
       effects: narrowing.effects,
+      leaf: narrowing.leaf,
       authority: narrowing.authority,
       ignored,
       source: file,

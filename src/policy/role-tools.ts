@@ -6,6 +6,7 @@
  *   ceiling, or null.
  * - T2 A list with well-known tools of Claude and none of ours says what the role may do, not which of our tools it has: it
  *   becomes those effects and the tools within them. With one of ours it is both. A name that nobody knows changes nothing.
+ * - T3 Who may not start agents there is a leaf here. Claude's name for it is `Task` or `Agent`, OpenCode's `task`.
  */
 import { type Effect, EFFECTS, effectsOf } from "../protocol/agent.ts";
 import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
@@ -24,6 +25,8 @@ export interface Narrowing {
   readonly tools: readonly string[] | null;
   readonly denied: readonly string[];
   readonly effects: readonly Effect[] | null;
+  /** It may not start agents. */
+  readonly leaf: boolean;
   /** The keys that set a ceiling, as written: what a profile without such roles reports as ignored. */
   readonly authority: readonly { readonly field: string; readonly asked: string }[];
   readonly warnings: readonly string[];
@@ -56,6 +59,9 @@ const OPENCODE_TOOLS: Readonly<Record<string, Effect>> = {
   webfetch: "network",
   websearch: "network",
 };
+
+/** What starts an agent: here, in Claude (by its older name and its newer) and in OpenCode. */
+const STARTS_AGENTS: readonly string[] = ["spawn_agent", "Task", "Agent", "task"];
 
 const MODES: Readonly<Record<string, readonly Effect[]>> = {
   plan: READ_ONLY,
@@ -96,6 +102,7 @@ class Reader {
   #tools: readonly string[] | null = null;
   readonly #denied = new Set<string>();
   #effects: readonly Effect[] | null = null;
+  #leaf = false;
 
   constructor(known: readonly ToolDeclaration[]) {
     this.#known = known;
@@ -106,6 +113,7 @@ class Reader {
       tools: this.#tools,
       denied: this.#known.map(({ name }) => name).filter((name) => this.#denied.has(name)),
       effects: this.#effects,
+      leaf: this.#leaf,
       authority: this.#authority,
       warnings: this.#warnings,
     };
@@ -139,11 +147,17 @@ class Reader {
     this.#ceilingOfSwitches(map);
     for (const [pattern, on] of Object.entries(map)) {
       const own = this.#known.map(({ name }) => name).filter((name) => matches(pattern, name));
-      if (!on) this.#switchOff(pattern, own);
-      else if (own.length > 0) {
+      if (!on) {
+        this.#switchOff(pattern, own);
+        continue;
+      }
+      const starts = this.#startsAgents(pattern);
+      if (starts) this.#leaf = false;
+      if (own.length > 0) {
         for (const name of own) this.#denied.delete(name);
         if (this.#tools !== null) this.#tools = [...new Set([...this.#tools, ...own])];
       } else if (
+        !starts &&
         !this.#isKnown(pattern) &&
         !Object.hasOwn(OPENCODE_TOOLS, pattern) &&
         !pattern.includes("*")
@@ -185,6 +199,8 @@ class Reader {
     if (permission === null || permission === undefined) return;
     const entries =
       typeof permission === "string" ? [["*", permission] as const] : Object.entries(permission);
+    const starting = entries.find(([name]) => name === "task") ?? entries.find(([name]) => name === "*");
+    if (starting !== undefined && starting[1] !== "allow") this.#leaf = true;
     for (const [name, verdict] of entries) {
       if (verdict === "allow") continue;
       if (name === "*") {
@@ -195,7 +211,7 @@ class Reader {
       }
       if (name !== "*" && Object.hasOwn(OPENCODE_TOOLS, name)) {
         this.#forbid("permission", `${name}: ${describe(verdict)}`, OPENCODE_TOOLS[name]!);
-      } else if (name !== "*")
+      } else if (name !== "*" && name !== "task")
         this.#warnings.push(`permission: \`${name}\` is not known and changes nothing`);
       if (verdict !== "deny")
         this.#warnings.push(`permission: \`${name}\` cannot be asked for, so it is denied`);
@@ -204,11 +220,13 @@ class Reader {
 
   #switchOff(pattern: string, own: readonly string[]): void {
     if (pattern === "*") this.#tools = [];
+    const starts = this.#startsAgents(pattern);
+    if (starts) this.#leaf = true;
     if (own.length > 0 || pattern === "*") {
       for (const name of own) this.#denied.add(name);
     } else if (Object.hasOwn(OPENCODE_TOOLS, pattern)) {
       this.#forbid("tools", `${pattern}: false`, OPENCODE_TOOLS[pattern]!);
-    } else if (!this.#isKnown(pattern)) {
+    } else if (!starts && !this.#isKnown(pattern)) {
       this.#warnings.push(`tools: \`${pattern}\` is no tool of this runtime; nothing is taken away`);
     }
   }
@@ -221,8 +239,16 @@ class Reader {
     for (const { name } of this.#known) if (!left.includes(name)) this.#denied.add(name);
   }
 
+  /** A tool of the host's own that happens to have such a name is that tool and nothing else. */
+  #startsAgents(pattern: string): boolean {
+    return STARTS_AGENTS.some(
+      (name) => matches(pattern, name) && !this.#known.some((own) => own.name === name),
+    );
+  }
+
   #isKnown(name: string): boolean {
     return (
+      STARTS_AGENTS.includes(name) ||
       this.#known.some((tool) => tool.name === name) ||
       COLLABORATION_TOOLS.some((tool) => tool === name) ||
       RESULT_TOOLS.some((tool) => tool === name)

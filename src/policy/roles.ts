@@ -27,6 +27,7 @@ const builtIn = (name: string, description: string, instructions: string | null)
   tools: null,
   denied: [],
   effects: null,
+  leaf: false,
   authority: [],
   ignored: [],
   source: "built-in",

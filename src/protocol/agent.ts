@@ -28,6 +28,8 @@ export interface AgentConfig {
   readonly tools: readonly string[];
   /** A leaf gets no collaboration tools (agents.md 82). */
   readonly leaf: boolean;
+  /** Its role makes it a leaf, whatever model it moves to. */
+  readonly leafByRole?: true;
   readonly effects: readonly Effect[];
   readonly workspace: string | null;
   /** The worktree that was made for it, if one was; it goes or stays by rule when the agent is closed. */

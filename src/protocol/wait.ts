@@ -8,6 +8,9 @@ export const THREAD_WAIT_MS = 120_000;
 
 export type WaitEnd = "settled" | "activity" | "new_input" | "timed_out" | "aborted" | "cycle";
 
+/** The call id of a wait that a call from outside holds: of no call of a transcript, so the run loop looks for none. */
+export const OUTSIDE_CALL = "outside";
+
 /** An open or ended wait of a run. */
 export interface WaitRecord {
   readonly id: WaitId;

@@ -113,7 +113,7 @@ async function runTurn(
         runId: run.id,
         thread,
         input: input.next,
-        wrapUp: admitted.tools.length === 0 && ports.tools.length > 0,
+        wrapUp: admitted.wrapUp,
         seen,
       });
       native.turn = turn;

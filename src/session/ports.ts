@@ -30,12 +30,14 @@ export interface NextInput {
 }
 
 export type Admitted =
-  /** `reservation` is given back when the usage is stored, or the request has failed. Without tools it is the wrap-up step. */
+  /** `reservation` is given back when the usage is stored, or the request has failed. */
   | {
       readonly kind: "go";
       readonly reservation: Disposable;
       readonly tools: readonly ToolSpec[];
       readonly maxOutputTokens: number | null;
+      /** The last step, which offers no tools and has a time of its own (RUN-3). */
+      readonly wrapUp: boolean;
     }
   /** The run has been settled by a limit or a budget, or is held until a budget has room again. */
   | { readonly kind: "ended" };

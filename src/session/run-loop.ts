@@ -142,9 +142,7 @@ async function tryRequest(
   signal.throwIfAborted();
   using _reservation = admitted.reservation;
   const response = new Response();
-  // The wrap-up step itself is not cut off here; it has a time of its own.
-  const wrapUp = admitted.tools.length === 0 && ports.tools.length > 0;
-  const until = wrapUp ? signal : AbortSignal.any([signal, ports.timeUp]);
+  const until = admitted.wrapUp ? signal : AbortSignal.any([signal, ports.timeUp]);
   try {
     const run = session.run!;
     await ports.span(

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { THREAD_WAIT_MS, THREAD_WAIT_TARGETS } from "../protocol/wait.ts";
+import { heldThreadWait } from "../control/held-wait.ts";
 import { hostThreadWait, showNow, waitForThreads } from "../control/thread-wait.ts";
 import { type BuiltIn, builtIn, result } from "./built-in.ts";
 import { threadCall, threadId } from "./thread-call.ts";
@@ -52,10 +53,14 @@ export function waitThreads(): BuiltIn {
         cursor: asked.cursor ?? null,
       };
       if (wait.timeoutMs === 0) return result(await showNow(control.tree, caller.threadId, wait));
-      if (caller.runId === null || caller.callId === null || longestWaitMs !== null)
-        return result(await hostThreadWait(control.tree, caller.threadId, wait, { signal, longestWaitMs }));
       const { runId, callId } = caller;
-      return { kind: "waiting", on: await waitForThreads(control.tree, { runId, callId }, wait) };
+      if (runId === null)
+        return result(await hostThreadWait(control.tree, caller.threadId, wait, { signal, longestWaitMs }));
+      if (longestWaitMs !== null) {
+        const held = await heldThreadWait(control.tree, runId, wait, { signal, longestMs: longestWaitMs });
+        return { kind: "result", ...held };
+      }
+      return { kind: "waiting", on: await waitForThreads(control.tree, { runId, callId: callId! }, wait) };
     },
   });
 }

@@ -214,7 +214,6 @@ describe.each(STORES)("acceptance on %s", (store) => {
       const results = (await look(h).mail(requester)).filter(({ kind }) => kind === "final_answer");
       expect(results.map(({ id, content }) => [id, content.text])).toEqual([[resultMailId, text]]);
     }
-    expect(first!.acceptance).toBe(null);
     // The one that went with the run says that it shared it.
     const byRun = [first!, second!].find(({ outcome }) => outcome!.text === "the other with the run")!;
     expect(byRun.outcome!.shared).toBe(true);
@@ -224,6 +223,7 @@ describe.each(STORES)("acceptance on %s", (store) => {
     for (const [wake, runs] of [
       ["never", 1],
       ["settled_only", 2],
+      ["always", 2],
     ] as const) {
       await using h = await harness({
         store,
@@ -288,6 +288,7 @@ describe.each(STORES)("acceptance on %s", (store) => {
       .filter(({ type }) => type === "agent.unloaded")
       .map(({ path }) => path);
     expect(unloaded).not.toContain("/root/busy");
+    expect(unloaded).not.toContain("/root/mailed");
     expect(unloaded.indexOf("/root/w_0" as never)).toBeGreaterThanOrEqual(0);
     // Every agent that was put away is still registered, listed and can be given work.
     expect((await h.tree.list()).agents).toHaveLength(11);

@@ -112,6 +112,25 @@ describe.each(STORES)("limits of a run on %s", (store) => {
     expect(h.clock.pending().filter((timer) => timer.at > h.clock.now() + 10_000)).toEqual([]);
   });
 
+  test("RUN-3 an agent without any tools has time to wrap up as well", async () => {
+    await using h = await harness({
+      store,
+      runtime: { profile: "codex" },
+      scripted: { models: { alone: { collaborates: false } } },
+      tree: { limits: { runWallClockMs: 10_000, wrapUpMs: 3_000 } },
+      scripts: {
+        "/root": [together(say("so far"), stall()), together(pause(2_000), say("what I have")), say("no")],
+      },
+    });
+    const look = new Look(h);
+    const work = await h.tree.root.send("go");
+    await h.clock.advance(10_000);
+    await h.clock.advance(2_000);
+    expect(await work.outcome()).toMatchObject({ ending: "time_limit", text: "what I have" });
+    expect(h.provider.requests("/root").map((request) => request.tools)).toEqual([[], []]);
+    expect(look.inputs("/root", -1)).toEqual([expect.stringMatching(WRAP_UP)]);
+  });
+
   test("RUN-3 so is a tool that hangs, and a request that no provider accepts", async () => {
     const seen: AbortSignal[] = [];
     const tool = defineTool({

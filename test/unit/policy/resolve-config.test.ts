@@ -133,6 +133,36 @@ describe("model and effort", () => {
     });
   });
 
+  test.for([
+    ["sonnet", null],
+    ["anthropic/claude-sonnet-4", null],
+    ["far/huge", null],
+    ["sonnet", "open"],
+  ] as const)("SPN-7 a role's model that is not here is passed over: %s", ([model, provider]) => {
+    const input = withRole({ model });
+    const config = resolveConfig({ ...input, asked: { ...input.asked, provider } });
+    expect(config).toMatchObject(provider === null ? { model: "small", effort: "high" } : { model: null });
+    expect(config.adjustments).toEqual([{ field: "model", asked: model, effect: "ignored" }]);
+  });
+
+  test.for([
+    ["anthropic/claude-sonnet-4", "anthropic/claude-sonnet-4"],
+    ["open/opus", "opus"],
+  ] as const)("SPN-7 a role's model at a provider that takes any name is taken: %s", ([model, taken]) => {
+    const input = withRole({ model });
+    expect(resolveConfig({ ...input, asked: { ...input.asked, provider: "open" } })).toMatchObject({
+      provider: "open",
+      model: taken,
+      adjustments: [],
+    });
+  });
+
+  test("SPN-7 a role's effort stays strict where its model is taken, and where it names none", () => {
+    for (const model of ["big", null]) {
+      expect(refusal(withRole({ model, effort: "odd" }))).toMatchObject({ code: "INVALID_ARGUMENT" });
+    }
+  });
+
   test("an unknown model is refused with the models there are", () => {
     const error = refusal({ ...base, asked: { model: "huge" } });
     expect(error.code).toBe("INVALID_ARGUMENT");

@@ -45,6 +45,7 @@ describe("a role file", () => {
       tools: ["look"],
       denied: [],
       effects: ["read"],
+      leaf: false,
       authority: [{ field: "effects", asked: "read" }],
       ignored: [],
       source: "roles/reviewer.md",
@@ -107,6 +108,34 @@ describe("a role file", () => {
     ["tools: [look]", null],
   ] as const)("POL-2 keeps the ceiling of what it does know: %s", ([line, effects]) => {
     expect(parse(`---\ndescription: d\n${line}\n---\n`).role.effects).toEqual(effects);
+  });
+
+  test.for([
+    ["disallowedTools: Task", true, 0],
+    ["disallowedTools: [Write, Agent]", true, 0],
+    ["disallowedTools: spawn_agent", true, 0],
+    ["disallowedTools: Task(Explore)", false, 1],
+    ["tools: Task, Read", false, 0],
+    ["tools: {task: false}", true, 0],
+    ["tools: {task: true}", false, 0],
+    ["tools: {'*': false, read: true}", true, 0],
+    ["tools: {'*': false, task: true}", false, 0],
+    ["permission: {task: deny}", true, 0],
+    ["permission: {task: allow}", false, 0],
+    ["permission: {task: ask}", true, 1],
+    ["permission: {task: {'*': deny, 'review-*': allow}}", true, 1],
+    ["permission: {'*': deny, task: allow}", false, 0],
+    ["permission: deny", true, 0],
+  ] as const)("is a leaf where it may not start agents: %s", ([line, leaf, warned]) => {
+    const { role, warnings } = parse(`---\ndescription: d\n${line}\n---\n`);
+    expect(role.leaf).toBe(leaf);
+    expect(warnings).toHaveLength(warned);
+  });
+
+  test("has a tool of the host's own with such a name as that tool", () => {
+    const input = file("a", "---\ndescription: d\ntools: {task: false}\n---\n");
+    const { role } = parseRoleFile(input, [...tools, { name: "task", effects: ["read"] }]);
+    expect(role).toMatchObject({ denied: ["task"], leaf: false });
   });
 
   test("takes away what it names", () => {
