@@ -1,4 +1,5 @@
 /** The draft of a thread as its runs move it: a message that was never sent becomes it, and the first that is sent clears it. */
+import type { ThreadId } from "../protocol/ids.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import { must, type Transaction } from "./transaction.ts";
@@ -7,7 +8,7 @@ import { must, type Transaction } from "./transaction.ts";
  * What the user has written is kept where no provider has accepted it (C4.9, C5.13). It takes the place of a draft that was
  * there when it was sent: that one was what the user went on from. One that has come since is not lost for it.
  */
-export function keepUnsent(tx: Transaction, { threadId }: RunRecord, requests: readonly MailRecord[]): void {
+export function keepUnsent(tx: Transaction, threadId: ThreadId, requests: readonly MailRecord[]): void {
   const messages = requests.filter(({ kind, content }) => kind === "user" && content.text !== "");
   const last = messages.at(-1);
   if (last === undefined) return;

@@ -203,10 +203,8 @@ function endUnaccepted(tx: Transaction, run: RunRecord, settlement: Settlement):
     const work = tx.store.work(id);
     if (work === undefined || work.state === "ended") continue;
     const request = tx.store.mail(work.requestMailId);
-    if (failed && request?.state === "accepted") {
-      deadLetter(tx, request, "not_delivered");
-      unsent.push(request);
-    }
+    if (request?.state === "accepted" && settlement.status === "failed") unsent.push(request);
+    if (failed && request?.state === "accepted") deadLetter(tx, request, "not_delivered");
     endWork(tx, id, {
       ending: endingOf(settlement),
       text: "",
@@ -215,7 +213,7 @@ function endUnaccepted(tx: Transaction, run: RunRecord, settlement: Settlement):
       quiet: settlement.quiet ?? false,
     });
   }
-  keepUnsent(tx, run, unsent);
+  keepUnsent(tx, run.threadId, unsent);
   // What was drained into the request is accepted again, as queue-only mail.
   for (const mail of unreadOf(tx.store, run.threadId)) {
     if (mail.seq <= seq && mail.workId === null) setTrigger(tx, mail, false);

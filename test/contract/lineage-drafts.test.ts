@@ -29,32 +29,33 @@ describe.each(STORES)("a message that no provider has accepted on %s", (store) =
     return { ...outcome, request };
   };
 
-  test.for(["before it was sent", "as the answer of our loop", "as the answer of its own loop"])(
-    "C4.9 C4.13 S2-26 is a draft, the same where it is refused %s",
-    async (where) => {
-      const native = noFork(ANSWERS);
-      const small = where === "before it was sent" ? { lineage: { handoffBytes: 1 } } : {};
-      const h = await open({ others: { native, no: scripted(REFUSES) }, runtime: small });
-      await h.ask("one");
-      if (where === "as the answer of its own loop")
-        native.fault("startTurn", refuse(new RejectedError("PROVIDER_REFUSED", "not today", {})));
-      const { ending, request } = await send(
-        h,
-        "two",
-        where === "as the answer of our loop" ? "no" : "native",
-      );
-      expect(ending).toBe("provider_error");
-      expect(await draft(h)).toEqual({
-        threadId: h.tree.id,
-        text: "two",
-        sourceMessageId: request,
-        createdAt: h.clock.now(),
-        clearedAt: null,
-      });
-      expect((await send(h, "two, better", "scripted")).ending).toBe("completed");
-      expect(await draft(h)).toBeNull();
-    },
-  );
+  const PLACES = ["before it was sent", "as its session is opened", "by our loop's answer", "by its own's"];
+  test.for(PLACES)("C4.9 C4.13 S2-26 is a draft, the same where it is refused %s", async (where) => {
+    const native = noFork(ANSWERS);
+    const small = where === "before it was sent" ? { lineage: { handoffBytes: 1 } } : {};
+    const h = await open({ others: { native, no: scripted(REFUSES) }, runtime: small });
+    await h.ask("one");
+    const no = refuse(new RejectedError("PROVIDER_REFUSED", "not today", {}));
+    if (where === "as its session is opened") native.fault("openSession", no);
+    if (where === "by its own's") native.fault("startTurn", no);
+    const { ending, request } = await send(h, "two", where === "by our loop's answer" ? "no" : "native");
+    expect(ending).toBe(where === "as its session is opened" ? "failed" : "provider_error");
+    expect(await draft(h)).toEqual({
+      threadId: h.tree.id,
+      text: "two",
+      sourceMessageId: request,
+      createdAt: h.clock.now(),
+      clearedAt: null,
+    });
+    expect((await send(h, "two, better", "scripted")).ending).toBe("completed");
+    expect(await draft(h)).toBeNull();
+  });
+
+  test("C4.9 BUD-2 is a draft where its tree has spent what it may", async () => {
+    const h = await open({ tree: { budgets: { tokens: 1 } } });
+    expect((await send(h, "one")).ending).toBe("budget_exhausted");
+    expect((await draft(h))!.text).toBe("one");
+  });
 
   test("C4.9 C1.15 takes the place of the draft that its user went on from", async () => {
     const h = await open({ scripts: REFUSES });
