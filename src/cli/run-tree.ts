@@ -5,6 +5,7 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { ROOT_PATH } from "../protocol/agent-path.ts";
+import { isThreadId } from "../protocol/ids.ts";
 import { loadRoles } from "../policy/roles.ts";
 import { loadModel } from "../providers/model/load-model.ts";
 import { createModelProvider } from "../providers/model/model-provider.ts";
@@ -15,10 +16,11 @@ import { checkRuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TreeReader } from "../runtime/tree-reader.ts";
 import type { Store } from "../store/port.ts";
+import type { OwnTool } from "../tools/define-tool.ts";
 import { allPages } from "./all-pages.ts";
 import { AGENT_PROGRAMS, agentProviders } from "./agent-programs.ts";
 import { type Config, loadConfig } from "./config.ts";
-import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles } from "./demo/job.ts";
+import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles, ROOT_INSTRUCTIONS } from "./demo/job.ts";
 import { demoProvider } from "./demo/provider.ts";
 import { demoTools } from "./demo/tools.ts";
 import { badUse, CommandError, EXIT } from "./failure.ts";
@@ -51,16 +53,18 @@ export class Host {
     this.#config = config;
   }
 
-  /** A runtime with all that the command line can run. */
-  runtime(store: Store, pace: number, model: string | null = null): Promise<Runtime> {
+  /** A runtime with what the user's module names, and with the demo's own tools and roles for a tree of the demo alone. */
+  runtime(
+    store: Store,
+    { pace, demo, model }: { pace: number; demo: boolean; model?: string | undefined },
+  ): Promise<Runtime> {
     const models = createModelProvider({
       models: (name) => loadModel(name, process.env),
-      ...(model === null ? {} : { defaultModel: model }),
+      ...(model === undefined ? {} : { defaultModel: model }),
     });
-    const { providers, tools = [], secrets: _, ...rest } = this.#config;
+    const { providers, secrets: _, ...rest } = this.#config;
     return createRuntime({
-      roles: loadRoles(demoRoles, demoTools),
-      limits: { residents: DEMO_RESIDENTS },
+      ...(demo ? { roles: loadRoles(demoRoles, demoTools), limits: { residents: DEMO_RESIDENTS } } : {}),
       ...rest,
       store,
       providers: {
@@ -70,10 +74,16 @@ export class Host {
         ...agentProviders(),
         ...providers,
       },
-      // A tool of the user's takes the place of the demo's of its name.
-      tools: [...demoTools.filter(({ name }) => !tools.some((own) => own.name === name)), ...tools],
+      tools: this.#tools(demo),
       secrets: this.secrets,
     });
+  }
+
+  /** A tool of the user's takes the place of the demo's of its name. */
+  #tools(demo: boolean): readonly OwnTool[] {
+    const { tools = [] } = this.#config;
+    if (!demo) return tools;
+    return [...demoTools.filter(({ name }) => !tools.some((own) => own.name === name)), ...tools];
   }
 
   /** What nobody else is to read: the vendors' keys, and what the user's module names. */
@@ -127,15 +137,20 @@ export class Host {
    * @throws CommandError for an agent whose provider or tools only the program has that made the tree.
    */
   async requireRunnable(store: Store, tree: TreeReader, root: ProviderChoice | null = null): Promise<void> {
+    const tools = this.#tools(await isDemo(store, tree.id));
     const pages = allPages((after) =>
       store.read((view) => view.agents(tree.id, ROOT_PATH, { limit: 500, after })),
     );
     for await (const { rows } of pages) {
-      for (const agent of rows) this.#requireKnown(agent, agent.path === ROOT_PATH ? root : null);
+      for (const agent of rows) this.#requireKnown(agent, agent.path === ROOT_PATH ? root : null, tools);
     }
   }
 
-  #requireKnown({ path, config, thread }: AgentRecord, asked: ProviderChoice | null): void {
+  #requireKnown(
+    { path, config, thread }: AgentRecord,
+    asked: ProviderChoice | null,
+    tools: readonly OwnTool[],
+  ): void {
     const elsewhere = "run the tree from the program that made it, or name your module by --config";
     const { provider, model } = asked ?? thread?.selection ?? config;
     const known =
@@ -147,7 +162,6 @@ export class Host {
         `${path} runs on the provider \`${provider}\`, which the command line has not; ${elsewhere}.`,
       );
     }
-    const tools = [...demoTools, ...(this.#config.tools ?? [])];
     const missing = config.tools.filter((name) => !tools.some((tool) => tool.name === name));
     if (missing.length > 0) {
       throw badUse(`${path} has tools that the command line has not: ${missing.join(", ")}; ${elsewhere}.`);
@@ -159,6 +173,15 @@ export class Host {
 
 function isAgentProgram(name: string): boolean {
   return AGENT_PROGRAMS.some((program) => program === name);
+}
+
+/** Whether an agent stands in a tree that the demo has made, or that was forked from one. */
+export function isDemo(store: Store, thread: string): Promise<boolean> {
+  return store.read((view) => {
+    const agent = isThreadId(thread) ? view.agent(thread) : undefined;
+    const root = agent === undefined ? undefined : view.agent(agent.treeId);
+    return root?.config.instructions === ROOT_INSTRUCTIONS;
+  });
 }
 
 function noProvider(name: string): string {

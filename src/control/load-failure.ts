@@ -1,6 +1,8 @@
 /** What becomes of an agent that could not be loaded or started (RES-8, RES-9, REC-3). */
 import { CoppiceError, describeError } from "../protocol/errors.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
+import type { MailRecord } from "../protocol/mail.ts";
+import { keepUnsent } from "./drafts.ts";
 import { closeOpenCalls } from "./interrupt.ts";
 import { setTrigger } from "./mail-states.ts";
 import { appendItems } from "./runs.ts";
@@ -77,7 +79,10 @@ function countFailure(
   return null;
 }
 
-/** Queue-only mail stays, and the agent stays addressable. A run that was parked ends with its works. */
+/**
+ * Queue-only mail stays, and the agent stays addressable. A run that was parked ends with its works; what the user has asked
+ * for and nobody was sent is a draft (C4.9).
+ */
 function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
   const code = CoppiceError.is(error) ? error.code : "LOAD_FAILED";
   const failure = { code, message: tx.context.redact(describeError(error)), status: null };
@@ -86,6 +91,7 @@ function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
     appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "aborted: the agent could not be loaded"));
     settleRun(tx, run.id, { status: "failed", reason: "failed", text: run.text, error: failure });
   }
+  const unsent: MailRecord[] = [];
   for (const mail of unreadOf(tx.store, agent.threadId)) {
     if (!mail.trigger) continue;
     for (const id of worksAskedBy(tx, mail)) {
@@ -97,7 +103,9 @@ function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
     }
     const now = tx.store.mail(mail.id);
     if (now?.state === "accepted") setTrigger(tx, now, false);
+    else unsent.push(mail);
   }
+  keepUnsent(tx, agent.threadId, unsent);
   tx.effects.wake.delete(agent.threadId);
   for (const work of tx.store.openWorksOf(agent.threadId)) {
     if (work.state !== "awaiting_children") continue;

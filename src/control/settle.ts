@@ -5,15 +5,18 @@
  * - E1 A served work waits (`awaiting_children`) only when the run ended `completed` (WRK-4).
  * - E2 Undelivered results turn into trigger-turn mail here and nowhere else (WAI-1), with the recipient's last outcome
  *   already written.
- * - E3 A run that was never accepted ends the works it was started for and dead-letters their requests (MBX-15, MBX-16).
+ * - E3 A run that was never accepted ends the works it was started for and dead-letters their requests (MBX-15, MBX-16);
+ *   what the user asked for with them is kept as a draft, whoever has refused it (C4.9).
  */
 import type { AgentRecord, LastOutcome } from "../protocol/agent.ts";
 import type { RunId, WorkId } from "../protocol/ids.ts";
+import type { MailRecord } from "../protocol/mail.ts";
 import { isSettled, type RunReason, type RunRecord, type RunStatus } from "../protocol/run.ts";
 import type { WorkEnding, WorkOutcome } from "../protocol/work.ts";
 import { salvageOf } from "../lineage/salvage.ts";
 import { headBytes } from "../platform/text.ts";
 import { deliver } from "./delivery.ts";
+import { keepUnsent } from "./drafts.ts";
 import { deadLetter, markSettled, setTrigger } from "./mail-states.ts";
 import { restThread } from "./native-thread.ts";
 import { quarantine } from "./quarantine.ts";
@@ -195,10 +198,12 @@ function endUnaccepted(tx: Transaction, run: RunRecord, settlement: Settlement):
   const failed = settlement.status === "failed" && settlement.reason === "provider_error";
   // Mail that had joined the request before it was refused counts like that for which the run was reserved.
   const seq = Math.max(run.reservedSeq, tx.context.drainedSeq(run.threadId));
+  const unsent: MailRecord[] = [];
   for (const id of worksOfStart(tx, run, seq)) {
     const work = tx.store.work(id);
     if (work === undefined || work.state === "ended") continue;
     const request = tx.store.mail(work.requestMailId);
+    if (request?.state === "accepted" && settlement.status === "failed") unsent.push(request);
     if (failed && request?.state === "accepted") deadLetter(tx, request, "not_delivered");
     endWork(tx, id, {
       ending: endingOf(settlement),
@@ -208,6 +213,7 @@ function endUnaccepted(tx: Transaction, run: RunRecord, settlement: Settlement):
       quiet: settlement.quiet ?? false,
     });
   }
+  keepUnsent(tx, run.threadId, unsent);
   // What was drained into the request is accepted again, as queue-only mail.
   for (const mail of unreadOf(tx.store, run.threadId)) {
     if (mail.seq <= seq && mail.workId === null) setTrigger(tx, mail, false);

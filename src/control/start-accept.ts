@@ -8,6 +8,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ProviderSelection } from "../protocol/thread.ts";
 import { deliverHandoff } from "../lineage/handoff-record.ts";
 import { consume, isOpen } from "../lineage/transfer.ts";
+import { clearDraft } from "./drafts.ts";
 import type { RunStart } from "./start-run.ts";
 import { dropText, supersedeTransfer, tellMoved } from "./transfer-moves.ts";
 import { must, type Transaction } from "./transaction.ts";
@@ -68,12 +69,4 @@ export function acceptStart(
 function usedBy({ provider, model, effort }: RunRecord, selection: ProviderSelection | null): boolean {
   if (selection === null || selection.provider !== provider) return false;
   return (selection.model ?? model) === model && (selection.effort ?? effort) === effort;
-}
-
-/** With the first message that the user sends; a run that nobody but agents has asked for leaves it (C2.9). */
-function clearDraft(tx: Transaction, { threadId, causes }: RunRecord): void {
-  const draft = tx.store.draft(threadId);
-  if (draft === undefined || draft.clearedAt !== null) return;
-  if (causes.some(({ mailId }) => tx.store.mail(mailId)?.kind === "user"))
-    tx.store.putDraft({ ...draft, clearedAt: tx.now });
 }

@@ -104,19 +104,10 @@ function foreignOf(
   return known === undefined ? null : foreignRuns(look.store, { ...thread, threadId, ordinal }, known);
 }
 
-/** Nothing was sent: the message is kept as a draft, and a strict fork has failed (C4.9, C5.13). */
+/** Nothing was sent: the run ends with what refuses it, and a strict fork has failed (C4.9, C5.13). */
 function refuse(tx: Transaction, id: RunId, error: CoppiceError): void {
   const run = currentRun(tx, id);
   const agent = tx.agent(run.threadId);
-  const text = run.causes
-    .map(({ mailId }) => tx.store.mail(mailId))
-    .filter((mail) => mail?.kind === "user")
-    .map((mail) => mail!.content.text)
-    .join("\n\n");
-  if (text !== "") {
-    const sourceMessageId = run.causes.at(-1)!.mailId;
-    tx.store.putDraft({ threadId: run.threadId, text, sourceMessageId, createdAt: tx.now, clearedAt: null });
-  }
   if (error.code === "FORK_NATIVE_UNSUPPORTED" || error.code === "FORK_NATIVE_FAILED") {
     for (const transfer of tx.store.pendingTransfersTo(run.threadId)) {
       if (transfer.type !== "fork") continue;

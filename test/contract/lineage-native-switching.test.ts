@@ -72,15 +72,77 @@ describe.each(STORES)("a native switch on %s", (store) => {
     expect(told.preambles[0]!.text).toContain("B answers two");
     expect(told.preambles[0]!.text).not.toContain("A answers one");
     const rows = await transfers(h);
-    expect(rows).toHaveLength(2);
-    for (const row of rows)
-      expect(row).toMatchObject({
-        type: "provider_handoff",
-        sourceThreadId: h.tree.id,
-        targetThreadId: h.tree.id,
-      });
+    const here = { type: "provider_handoff", sourceThreadId: h.tree.id, targetThreadId: h.tree.id };
+    expect(rows).toMatchObject([
+      { ...here, sourceProvider: "a", targetProvider: "b" },
+      { ...here, sourceProvider: "b", targetProvider: "a" },
+    ]);
     expect(await coverage(h)).toHaveLength(2);
     expect((await h.runtime.threads.list({ state: "any" }, { limit: 10 })).rows).toHaveLength(1);
+  });
+
+  test.each(["a conversation that is resumed", "a new one"])(
+    "S3-22 S0-39 C4.17 of %s: the text stands in the store before its session is asked to send it, and counts after",
+    async (kind) => {
+      const { h, a, b } = await pair(store);
+      const [to, name] = kind === "a new one" ? ([b, "b"] as const) : ([a, "a"] as const);
+      await talk(h, "a", "one");
+      if (to === a) await talk(h, "b", "two");
+      const before = to.calls().length;
+      const { activeProviderThreadId: bound } = await h.runtime.threads.get(h.tree.id);
+      to.fault("startTurn", hang("sent"));
+      const work = await h.tree.root.send("three", { provider: name });
+      await to.gates.arrived("sent");
+      const made = to.calls().slice(before);
+      expect(made.map(({ method }) => method).filter((method) => method !== "openSession")).toEqual([
+        to === a ? "resumeThread" : "ensureThread",
+        "startTurn",
+      ]);
+      const [handoff, transfer] = [(await handoffs(h)).at(-1)!, (await transfers(h)).at(-1)!];
+      expect(handoff).toMatchObject({ status: "ready", deliveredAt: null, transferId: transfer.id });
+      expect(transfer).toMatchObject({ status: "resolved_portable", targetProvider: name });
+      expect((await h.runtime.threads.get(h.tree.id)).activeProviderThreadId).toBe(bound);
+      expect(turn(to)).toMatchObject({ userMessage: "three", preambles: [{ text: handoff.summaryText }] });
+      to.gates.open("sent");
+      expect((await work.outcome()).ending).toBe("completed");
+      expect((await transfers(h)).at(-1)).toMatchObject({ id: transfer.id, status: "consumed" });
+      expect((await h.runtime.threads.get(h.tree.id)).activeProviderThreadId).not.toBe(bound);
+    },
+  );
+
+  test.each(["openSession", "ensureThread", "startTurn"] as const)(
+    "X-5 C4.16 stays with A where B fails at %s: A's session is let go of for an open one alone, and A goes on as it was",
+    async (method) => {
+      const { h, a, b } = await pair(store);
+      await talk(h, "a", "one");
+      const before = await h.runtime.threads.get(h.tree.id);
+      b.fault(method, refuse(new RejectedError("PROVIDER_REFUSED", "not today", {})), 5);
+      const outcome = await send(h, "two", "b");
+      expect(outcome.ending).toBe(method === "openSession" ? "failed" : "provider_error");
+      const { provider, activeProviderThreadId, coverage: knows } = await h.runtime.threads.get(h.tree.id);
+      expect({ provider, activeProviderThreadId, knows }).toEqual({
+        provider: "a",
+        activeProviderThreadId: before.activeProviderThreadId,
+        knows: before.coverage,
+      });
+      expect(a.calls("close")).toHaveLength(method === "openSession" ? 0 : 1);
+      await talk(h, "a", "three");
+      expect(a.calls("openSession")).toHaveLength(method === "openSession" ? 1 : 2);
+      expect(a.calls("ensureThread")).toHaveLength(1);
+      expect(turn(a)).toMatchObject({ userMessage: "three", preambles: [] });
+    },
+  );
+
+  test("C4.16 A's session is closed when B's is open, and not before", async () => {
+    const { h, a, b } = await pair(store);
+    await talk(h, "a", "one");
+    b.fault("openSession", hang("opening"));
+    const work = await h.tree.root.send("two", { provider: "b" });
+    await b.gates.arrived("opening");
+    expect(a.calls("close")).toEqual([]);
+    b.gates.open("opening");
+    expect((await work.outcome()).ending).toBe("completed");
+    expect(a.calls("close")).toHaveLength(1);
   });
 
   test("X-14 C4.3 A, B, A, B resumes each by its own native id, and nothing is told twice", async () => {

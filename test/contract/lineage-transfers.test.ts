@@ -95,11 +95,19 @@ describe.each(STORES)("transfers on %s", (store) => {
       }
     }
     const result = [...byId.values()].find(({ type }) => type === "subagent_result")!;
-    expect(result).toMatchObject({ targetThreadId: h.tree.id, createdBy: "system" });
+    const { contextHandoffId } = result.resolution as unknown as { contextHandoffId: never };
+    const told = await h.store.read((view) => view.handoff(contextHandoffId)!);
+    expect(told).toMatchObject({ transferId: result.id, threadId: h.tree.id });
+    expect(told.summaryText).toContain("seven");
     const [worker, forked] = await h.store.read((view) => [
       view.agentAt(h.tree.id, "/root/worker"),
       view.agent(fork.thread.id),
     ]);
+    expect(result).toMatchObject({
+      sourceThreadId: worker!.threadId,
+      targetThreadId: h.tree.id,
+      createdBy: "system",
+    });
     expect(worker!.thread!.lineage).toEqual({
       parentThreadId: h.tree.id,
       relationshipToParent: "subagent",

@@ -98,8 +98,13 @@ export class Place implements Disposable {
     writeFileSync(place, text);
   }
 
-  start(args: readonly string[], env: NodeJS.ProcessEnv = {}, input: string | Buffer = ""): Running {
-    return new Running(args, { cwd: this.path, env, input });
+  start(
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+    input: string | Buffer = "",
+    cwd = this.path,
+  ): Running {
+    return new Running(args, { cwd, env, input });
   }
 
   /** Runs a command to its end, on this place's store. */

@@ -3,6 +3,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { demoTools } from "../../src/cli/demo/tools.ts";
 import { repeat, say } from "../../src/providers/scripted/script.ts";
 import { crashAfter } from "../../src/providers/scripted/native/faults.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
@@ -12,6 +13,7 @@ import { type Ended, Place } from "../support/cli.ts";
 import { ownProviders } from "../support/own-providers.ts";
 
 const CONFIG = fileURLToPath(new URL("../support/own-providers.ts", import.meta.url));
+const SCRIPTED = fileURLToPath(new URL("../../src/providers/scripted", import.meta.url));
 const place = new Place();
 const known: Record<string, string> = {};
 
@@ -161,6 +163,28 @@ describe("providers of the user's own", () => {
     );
     const ended = await place.start(["thread", "new", "--config", tools, "--store", place.store]).ended;
     expect(ended).toMatchObject({ code: 0 });
+  });
+
+  test("a thread has the tools of the user's module and Coppice's own, and nothing of the demo", async () => {
+    const nosy = join(place.path, "nosy.mjs");
+    writeFileSync(
+      nosy,
+      `import { scripted } from "${SCRIPTED}/provider.ts";
+      import { repeat, say } from "${SCRIPTED}/script.ts";
+      const tool = { name: "look", description: "mine", parameters: {}, effects: ["read"], call: async () => "x" };
+      const told = ({ request }) => JSON.stringify(request.tools);
+      export default { providers: { nosy: scripted({ "*": [repeat(say(told))] }) }, tools: [tool] };`,
+    );
+    const ours = (...args: string[]) =>
+      place.start([...args, "--config", nosy, "--store", place.store, "--json"]).ended;
+    const made = await ours("thread", "new", "--provider", "nosy");
+    const { id } = JSON.parse(made.stdout) as { readonly id: string };
+    const { stdout } = await ours("thread", "continue", id, "which tools?");
+    const { text } = (JSON.parse(stdout) as { readonly outcome: { readonly text: string } }).outcome;
+    const names = (JSON.parse(text) as readonly { readonly name: string }[]).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["spawn_agent", "pin_context", "look"]));
+    expect(names.filter((name) => demoTools.some((tool) => tool.name === name))).toEqual([]);
+    expect(text).not.toMatch(/\b(?:counter|reader|searcher|demo)\b/);
   });
 
   test("are not asked by what only looks", async () => {

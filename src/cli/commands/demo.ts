@@ -103,7 +103,7 @@ async function runHere(run: DemoRun): Promise<DemoEnd | null> {
   const { terminal, store, options, found } = run;
   const host = new Host();
   if (found !== null) await host.requireRunnable(store, new TreeReader(store, found.tree.treeId));
-  await using runtime = await host.runtime(store, options.pace, options.model);
+  await using runtime = await host.runtime(store, { pace: options.pace, demo: true, model: options.model });
   const startedAt = systemClock.monotonic();
   let handle: TreeHandle;
   const reached = found === null ? 0 : await new TreeReader(store, found.tree.treeId).lastEvent();

@@ -35,7 +35,7 @@ export function addHandoff(program: Command, terminal: Terminal): void {
     .argument("[text]", "the text, after `--`; `-` or nothing reads standard input")
     .action(async (id: string, given: string | undefined, options: StoreOptions) => {
       const text = await messageOf(given);
-      await changeThreads(options, async (at) => {
+      await changeThreads(options, null, async (at) => {
         const found = await at.threads.handoff(id);
         const { appliedBy, answer } = await actOn(terminal, at, found, "edit_handoff", { handoff: id, text });
         const made = await at.threads.handoff(answer["handoff_id"] as string);
@@ -47,7 +47,7 @@ export function addHandoff(program: Command, terminal: Terminal): void {
     .description("write it anew from what the thread is now; only as long as it was not delivered")
     .argument("<handoff>", HANDOFF_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
-      changeThreads(options, async ({ threads }) =>
+      changeThreads(options, null, async ({ threads }) =>
         tellReplaced(terminal, options, null, id, await threads.regenerateHandoff(id)),
       ),
     );

@@ -28,19 +28,22 @@ export function addContext(program: Command, terminal: Terminal): void {
     json: "one object",
     example: 'context pin decision --thread thread_… -- "port 8080"',
   })
-    .description("pin a line: into the run under way, else into the next one; runs after that open on it")
+    .description(
+      "pin a line with the run under way, else with the next one; whoever is told of the thread after it reads it",
+    )
     .argument("<section>", `what it is: ${Object.keys(SECTIONS).join(", ")}`, sectionOf)
     .argument("<text>", "the line, after `--`; it is kept word for word")
     .requiredOption("--thread <thread>", "id of the thread; COPPICE_THREAD_ID is not looked at")
     .action((section: PinSection, text: string, options: StoreOptions & { readonly thread: string }) => {
       if (text.trim() === "") throw badUse("the line is blank; say what is to be kept.");
-      return changeThreads(options, async (at) => {
+      return changeThreads(options, options.thread, async (at) => {
         const found = await at.threads.get(options.thread);
         const running = found.activity.kind === "idle" ? "its next run" : "the run under way";
         const args = { thread: found.id, section, text };
         const { appliedBy, answer } = await actOn(terminal, at, found, "pin", args);
         tellChange(terminal, options, appliedBy, { ...answer, section, text }, [
-          `Pinned in ${running}: ${clip(clean(text), SHOWN_COLUMNS)}`,
+          `Pinned with ${running}: ${clip(clean(text), SHOWN_COLUMNS)}`,
+          "Whoever is told of the thread after that run reads it; a conversation that goes on as it is does not.",
         ]);
       });
     });

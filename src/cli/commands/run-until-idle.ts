@@ -1,6 +1,7 @@
 /** `--run`: takes the lease of a tree, runs it until nothing is left to do, and gives it back. */
 import type { RuntimeEvent } from "../../protocol/events.ts";
 import type { TreeHandle } from "../../runtime/tree-handle.ts";
+import { isDemo } from "../run-tree.ts";
 import { plainLine } from "../screen/plain-line.ts";
 import type { Terminal } from "../terminal.ts";
 import type { Commanded } from "./commanding.ts";
@@ -11,7 +12,8 @@ export async function runUntilIdle(
   options: { readonly pace: number; readonly json?: boolean },
 ): Promise<void> {
   const known = await host();
-  await using runtime = await known.runtime(store, options.pace);
+  const demo = await isDemo(store, tree.id);
+  await using runtime = await known.runtime(store, { pace: options.pace, demo });
   const after = await tree.lastEvent();
   await runHandle(terminal, await runtime.openTree({ id: tree.id }), {
     after,

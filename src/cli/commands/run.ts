@@ -56,7 +56,7 @@ async function run(terminal: Terminal, task: string, options: Options): Promise<
   const { path } = newStorePlace(options.store);
   const store = await openSqliteStore({ path });
   await using _closed = { [Symbol.asyncDispose]: () => store.close() };
-  await using runtime = await host.runtime(store, options.pace);
+  await using runtime = await host.runtime(store, { pace: options.pace, demo: false });
   const tree = await runtime.openTree({
     title: clip(clean(task).trim(), TITLE_COLUMNS),
     provider,

@@ -69,7 +69,7 @@ export function addThreadFork(thread: Command, terminal: Terminal): void {
       wholeNumber(1, Infinity),
     )
     .action((id: string, options: StoreOptions & { readonly into?: string; readonly run?: number }) =>
-      changeThreads(options, async (at) => {
+      changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
         const into = await at.threads.get(options.into ?? found.lineage.parentThreadId ?? id);
         const run = options.run === undefined ? {} : { run: await runAt(at, found, options.run) };
@@ -99,7 +99,7 @@ async function fork(terminal: Terminal, id: string, options: Options): Promise<v
       `--at ${quoted(options.at)} names no point; give latest, run:N, message:N or checkpoint:ID.`,
     );
   }
-  await changeThreads(options, async (at) => {
+  await changeThreads(options, id, async (at) => {
     const source = await at.threads.get(id);
     const point = await pointOf(at, source, options.at);
     const plan = await at.threads.planFork(id, { at: point });

@@ -59,7 +59,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       const { path } = newStorePlace(options.store);
       const made = existsSync(path) ? [] : [`Its store is new: ${clean(path)}`];
       const open = () => openSqliteStore({ path });
-      await withRuntime(host, {}, open, async ({ threads }) => {
+      await withRuntime(host, { thread: null }, open, async ({ threads }) => {
         const thread = await threads.create({
           ...(title === undefined ? {} : { title }),
           ...(model === null ? {} : { model }),
@@ -94,7 +94,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
           throw badUse("give either the title or --untitled.");
         }
         if (title !== undefined) requireTitle(title);
-        await changeThreads(options, async (at) => {
+        await changeThreads(options, id, async (at) => {
           const found = await at.threads.get(id);
           const { appliedBy } = await actOn(terminal, at, found, "rename", {
             thread: id,
@@ -111,7 +111,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
     .description("close a thread for good, once nothing runs in it; it can still be forked")
     .argument("<thread>", THREAD_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
-      changeThreads(options, async (at) => {
+      changeThreads(options, id, async (at) => {
         const { id: target, status, treeId } = await at.threads.get(id);
         const applied =
           status === "open"
@@ -130,7 +130,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
     .description("archive a closed thread: `thread list` leaves it out, and its title alone can change")
     .argument("<thread>", THREAD_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
-      changeThreads(options, async (at) => {
+      changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
         const { appliedBy } = await actOn(terminal, at, found, "archive", { thread: id });
         const archived = await at.threads.get(id);

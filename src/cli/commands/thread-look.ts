@@ -48,7 +48,7 @@ export function addThreadLook(thread: Command, terminal: Terminal): void {
       const id = named ?? process.env[LABEL] ?? "";
       if (id === "")
         throw badUse(`which thread? Give its id, or set ${LABEL}. List them with: npx coppice thread list`);
-      return reconcileThreads(options, async (at) => {
+      return reconcileThreads(options, id, async (at) => {
         const shown = await shownThread(at, id, options.runs);
         if (options.json === true) terminal.json(asJson(shown));
         else for (const line of threadLines(terminal, shown, options)) terminal.line(line);
@@ -59,7 +59,9 @@ export function addThreadLook(thread: Command, terminal: Terminal): void {
     json: "one object, or null at revision 0",
     example: "thread context thread_…",
   })
-    .description("show the pinned context that the next run opens on, each line with the run it comes from")
+    .description(
+      "show the pinned context, each line with the run it comes from; who is told of the thread reads it",
+    )
     .argument("<thread>", THREAD_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
       lookAtThreads(options, async (at) => {

@@ -37,7 +37,7 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
     .description("settle what nobody will settle any more, such as the run of a process that was killed")
     .argument("<thread>", THREAD_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
-      changeThreads(options, async ({ threads }) => {
+      changeThreads(options, id, async ({ threads }) => {
         const before = await threads.get(id);
         const after = await threads.reconcile(id);
         const changed = after.revision !== before.revision;
@@ -52,7 +52,7 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
     .argument("<thread>", THREAD_ARGUMENT)
     .option("--run <run>", "of this run alone: N or run:N as `thread show` numbers them; default: of all")
     .action((id: string, options: StoreOptions & { readonly run?: string }) =>
-      changeThreads(options, async (at) => {
+      changeThreads(options, id, async (at) => {
         const { threads } = at;
         const before = await threads.get(id);
         const after = await threads.sync(
@@ -79,7 +79,7 @@ async function runNamed(at: At, thread: ThreadDocument, written: string): Promis
 
 async function rollback(terminal: Terminal, id: string, options: RollbackOptions): Promise<void> {
   const to = placeOf(options);
-  await changeThreads(options, async (at) => {
+  await changeThreads(options, id, async (at) => {
     const { threads } = at;
     if (to === null) {
       const found = await threads.get(id);

@@ -58,7 +58,7 @@ export function addThreadPast(thread: Command, terminal: Terminal): void {
     .option("--after <cursor>", "the page after this one; a page tells its cursor")
     .option("--limit <n>", "entries a page", wholeNumber(1, 10_000), ENTRIES)
     .action((id: string, options: HistoryOptions) =>
-      reconcileThreads(options, async ({ threads }) => {
+      reconcileThreads(options, id, async ({ threads }) => {
         const { after = null, limit, config, store } = options;
         const { rows, next, level } = await threads.history(id, { limit, after });
         for (const entry of rows) {

@@ -61,7 +61,7 @@ export function addThreadRun(thread: Command, terminal: Terminal): void {
       const message = await messageOf(given);
       await withRuntime(
         await hostOf(options),
-        options,
+        { pace: options.pace, thread: id },
         () => openForWriting(storePlace(options.store)),
         (at) => proceed(terminal, at, id, message, options),
       );

@@ -12,7 +12,7 @@ import type { Runtime } from "../../runtime/runtime.ts";
 import { type Owner, TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
-import { DEFAULT_PACE_MS, Host, hostOf } from "../run-tree.ts";
+import { DEFAULT_PACE_MS, Host, hostOf, isDemo } from "../run-tree.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { openForReading, openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
@@ -32,36 +32,44 @@ export function threadCommand(parent: Command, name: string, told: Told): Comman
 }
 
 export function lookAtThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
-  return withRuntime(new Host(), {}, () => openForReading(storePlace(options.store)), use);
+  return withRuntime(new Host(), { thread: null }, () => openForReading(storePlace(options.store)), use);
 }
 
+/** `thread` is the one that may run on: what a tree of the demo runs on comes with it. */
 export async function changeThreads<T>(
-  options: StoreOptions & { readonly pace?: number },
+  options: StoreOptions,
+  thread: string | null,
   use: (at: At) => Promise<T>,
 ): Promise<T> {
-  return withRuntime(await hostOf(options), options, () => openForWriting(storePlace(options.store)), use);
+  const open = () => openForWriting(storePlace(options.store));
+  return withRuntime(await hostOf(options), { thread }, open, use);
 }
 
 /** For what settles or collects on its way where it can: a store that cannot be written is read as it is. */
-export async function reconcileThreads<T>(options: StoreOptions, use: (at: At) => Promise<T>): Promise<T> {
+export async function reconcileThreads<T>(
+  options: StoreOptions,
+  thread: string,
+  use: (at: At) => Promise<T>,
+): Promise<T> {
   const place = storePlace(options.store);
   const open = (): Promise<Store> =>
     openForWriting(place).catch((error: unknown) => {
       if (CoppiceError.is(error) && error.code === "STORE_IO") return openForReading(place);
       throw error;
     });
-  return withRuntime(await hostOf(options), {}, open, use);
+  return withRuntime(await hostOf(options), { thread }, open, use);
 }
 
 export async function withRuntime<T>(
   host: Host,
-  { pace = DEFAULT_PACE_MS }: { readonly pace?: number },
+  { pace = DEFAULT_PACE_MS, thread }: { readonly pace?: number; readonly thread: string | null },
   open: () => Promise<Store>,
   use: (at: At & { readonly runtime: Runtime }) => Promise<T>,
 ): Promise<T> {
   const store = await open();
   try {
-    await using runtime = await host.runtime(store, pace);
+    const demo = thread !== null && (await isDemo(store, thread));
+    await using runtime = await host.runtime(store, { pace, demo });
     return await use({ store, threads: runtime.threads, host, runtime });
   } finally {
     await store.close();
