@@ -24,8 +24,9 @@ import type { StartFacts, StartPlan } from "../lineage/start-plan.ts";
 import type { Session } from "../session/session.ts";
 import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from "./start-facts.ts";
 import { NativeStart } from "./start-native.ts";
-import { type StartText, textsOf, type ThreadAgent } from "./start-texts.ts";
-import { decisionOf, handoffBody, newProviderThread, writeStart } from "./start-write.ts";
+import type { StartText, ThreadAgent } from "./start-request.ts";
+import { textsOf } from "./start-texts.ts";
+import { bodiesOf, decisionOf, newProviderThread, writeStart } from "./start-write.ts";
 import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { contextOf } from "./thread-context.ts";
@@ -56,6 +57,8 @@ export interface Planned {
 export interface BuiltText {
   readonly transferId: TransferId | null;
   readonly built: BuiltHandoff | null;
+  /** Items that the thread begins with from then on. */
+  readonly inherits: readonly ItemBody[];
 }
 
 /** There was no room for a text; the next plan knows. */
@@ -159,7 +162,7 @@ function preparedBefore(look: Look, run: RunRecord, to: Destination): RunStart |
   return {
     ...starting,
     providerThread: stored ?? newProviderThread(run, to, id, look.now),
-    bodies: ready.map(handoffBody),
+    bodies: bodiesOf(look, run, ready),
     handoffs: ready.map((handoff) => handoff.id),
   };
 }
@@ -221,7 +224,8 @@ export async function buildTexts(
       }),
     );
     if (built.kind !== "failed") {
-      ready.push({ transferId, built: built.kind === "built" ? built : null });
+      const one = built.kind === "built" ? built : null;
+      ready.push({ transferId, built: one, inherits: one === null ? [] : (text.inherit?.(one) ?? []) });
       continue;
     }
     const teaches = text === texts[0] ? otherWay(planned) : null;

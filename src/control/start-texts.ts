@@ -4,53 +4,28 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { ThreadId, TransferId } from "../protocol/ids.ts";
+import type { ThreadId } from "../protocol/ids.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
-import type { RunRecord } from "../protocol/run.ts";
-import type { ThreadFacts } from "../protocol/thread.ts";
-import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { verifyHandoff } from "../lineage/handoff-record.ts";
-import { type BudgetRequest, budgetFor } from "../lineage/handoff/budget.ts";
+import { budgetFor } from "../lineage/handoff/budget.ts";
 import { buildHandoff } from "../lineage/handoff/build.ts";
-import type { HandoffBuild, HandoffInput, SummaryOutcome } from "../lineage/handoff/input.ts";
 import { mergeBackText } from "../lineage/handoff/merge-back.ts";
 import { replaySeed } from "../lineage/handoff/seed.ts";
 import { handoffOf } from "../lineage/transfer.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { mergeBackDelta } from "../lineage/merge-back.ts";
 import type { HandoffBase, StartPlan } from "../lineage/start-plan.ts";
-import { messageOf } from "./own-conversation.ts";
-import { deliveredInto, type Destination } from "./start-facts.ts";
+import { deliveredInto } from "./start-facts.ts";
+import { spawnText } from "./start-inherited.ts";
+import { room, type StartText, type TextRequest } from "./start-request.ts";
 import { forkSegments, ownSegments, type Segments, sinceBase } from "./start-segments.ts";
 import { readerOf } from "./thread-reader.ts";
 import { contextOf } from "./thread-context.ts";
 import { must, type Look } from "./transaction.ts";
 
-export type ThreadAgent = AgentRecord & { readonly thread: ThreadFacts };
-
-export interface StartText {
-  /** The pending transfer that it resolves; null for a switch that is to be made. */
-  readonly transferId: TransferId | null;
-  readonly mode: HandoffInput["mode"];
-  /** Of the thread that is told of; for a summary. */
-  readonly told: Pick<HandoffInput, "segments" | "effects" | "workspace" | "redact" | "limits">;
-  readonly build: (summary: SummaryOutcome) => HandoffBuild;
-  /** Where a user's own text takes its place: how it would be built without. */
-  readonly anew?: StartText["build"];
-}
-
 /** The tool by which a model reads what a text has left out. */
 const READ_TOOL = "read_thread";
-
-interface TextRequest {
-  readonly look: Look;
-  readonly agent: ThreadAgent;
-  readonly run: Pick<RunRecord, "causes">;
-  readonly to: Destination;
-  /** The thread's own transcript. */
-  readonly items: readonly TranscriptItem[];
-}
 
 export function textsOf(request: TextRequest, plan: StartPlan): readonly StartText[] {
   return allTexts(request, plan).map((text) => asWritten(request.look, text));
@@ -90,6 +65,7 @@ function baseText(request: TextRequest, base: HandoffBase): StartText {
   const { look, agent } = request;
   const transfer = base.transferId === null ? undefined : look.store.transfer(base.transferId);
   if (transfer?.type === "fork") return seedText(request, transfer);
+  if (transfer?.type === "subagent_spawn") return spawnText(request, transfer);
   const told = ownSegments(look, agent, base.runs, request.items, base.coverage !== "delta");
   const input = { ...shared(request, told), purpose: "provider_handoff", extent: base.coverage } as const;
   return {
@@ -183,14 +159,4 @@ function readToolOf(look: Look, agent: AgentRecord, source: ThreadId | undefined
   return source === undefined || source === agent.threadId || look.store.agent(source)?.parent !== null
     ? READ_TOOL
     : `${READ_TOOL} {"thread_id": "${source}"}`;
-}
-
-/** What is left of the target's window beside the user's message (C6.7). */
-function room({ look, run, to }: TextRequest): Omit<BudgetRequest, "limits" | "configured"> {
-  return {
-    providerMaxChars: to.capabilities.context.maxRecommendedChars,
-    window: to.window,
-    occupied: 0,
-    message: { text: messageOf(look.store, run), images: 0, attachments: 0 },
-  };
 }

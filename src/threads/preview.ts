@@ -161,7 +161,7 @@ function whyOf({ plan, facts }: Planned): string {
       if (base.into === "existing")
         return `The provider's conversation is resumed and told everything: a delta of ${named} would be one too many.`;
       const why = base.staleness.map((signal) => SIGNALS[signal]).join("; ");
-      const told = facts.fork === null ? `all runs (${runs})` : "what it inherits";
+      const told = facts.fork === null && base.runs.length > 0 ? `all runs (${runs})` : "what it inherits";
       return why === ""
         ? `The provider has no conversation of this thread yet: a new one is told ${told}.`
         : `A new conversation is told ${told}, because of the earlier one: ${why}.`;

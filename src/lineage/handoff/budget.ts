@@ -53,6 +53,21 @@ export function budgetFor(request: BudgetRequest): HandoffBudget {
   return narrowest(caps);
 }
 
+/**
+ * Of messages that go as such into a conversation of ours: all that the window has room for. No estimate of a request counts
+ * more than one token for two bytes.
+ */
+export function conversationBudget({
+  limits,
+  window,
+  occupied,
+  message,
+}: Omit<BudgetRequest, "configured" | "providerMaxChars">): HandoffBudget {
+  const room = roomOf(window ?? ASSUMED_CONTEXT_WINDOW, limits) - occupied;
+  const limit = Math.max(0, 2 * room - byteLength(message.text));
+  return { limit, unit: "bytes", maxBytes: limit, maxChars: limit };
+}
+
 /** Tokens of a window that what was said before may take; the rest is kept for a run. Below zero for a small one. */
 export function roomOf(
   window: number,

@@ -65,7 +65,8 @@ export function buildHandoff(given: HandoffInput): HandoffBuild {
       budget: { limit: budget.limit, used: usedOf(text, budget), unit: budget.unit },
       createdByProvider: summarised && summary.kind === "text" ? summary.author : null,
     },
-    coveredRanges: heldRanges(gathered.inside, composed.left.ids),
+    coveredRanges: heldRanges(insideOf(input, gathered), composed.left.ids),
+    pinned: input.redact(composed.pinned),
     mode: summarised ? "summary_plus_recent" : "recent",
   };
 }
@@ -90,16 +91,16 @@ interface Source {
   readonly derived: readonly Section[];
 }
 
-/** A subagent is told what was said, and nothing else (SPN-5). */
+/** A subagent is told what was pinned and what was said, and nothing else (SPN-5). */
 function sectionsOf(input: HandoffInput, gathered: Gathered): Pick<Source, "pinned" | "derived"> {
-  if (input.purpose === "subagent_spawn") return { pinned: [], derived: [] };
+  if (input.purpose === "subagent_spawn") return { pinned: pinnedSections(input), derived: [] };
   return { pinned: pinnedSections(input), derived: derivedSections(input, gathered) };
 }
 
 /** A goal alone is nothing to tell, and of a delta neither is what stands apart from its runs; that one has failed is. */
 function tellsAnything({ input, gathered, pinned, derived }: Source): boolean {
   if (gathered.dialogue.length > 0) return true;
-  if (input.purpose === "subagent_spawn") return false;
+  if (input.purpose === "subagent_spawn") return pinned.length > 0;
   if (ordinalsOf(input.segments.at(-1) ?? { runs: [] }).length > 0) return true;
   const pins = pinned.some(({ name, lines }) => name !== "goal_and_constraints" || lines.length > 1);
   return input.extent !== "delta" && (pins || derived.length > 0);
@@ -107,6 +108,8 @@ function tellsAnything({ input, gathered, pinned, derived }: Source): boolean {
 
 interface Composed {
   readonly text: string;
+  /** The pinned sections in it. */
+  readonly pinned: string;
   readonly sections: readonly string[];
   readonly items: number;
   readonly left: LeftOut;
@@ -154,7 +157,8 @@ function compose(source: Source, order: "pins_first" | "messages_first"): Compos
   if (summary !== "") sections.push("summary");
   if (said !== "") sections.push("dialogue");
   const text = top + outcomes.text + body + summary + said + footer(left, input.readTool);
-  return { text, sections, items: dialogue.size, left };
+  const pins = pinned.map(({ name }) => taken.get(name)!.text).join("");
+  return { text, pinned: pins, sections, items: dialogue.size, left };
 }
 
 const OUTCOMES_HEADING = "\n== How the runs ended ==\n";
@@ -217,6 +221,12 @@ function leftOut(
     if (utterance.segment === own && !dialogue.has(at)) ids.push(utterance.index);
   }
   return { messages: gathered.dialogue.length - dialogue.size, ids, lines, ancestors };
+}
+
+/** Of a run, a subagent is told no more than what was said in it. */
+function insideOf({ purpose, segments }: HandoffInput, { inside, dialogue }: Gathered): readonly number[] {
+  if (purpose !== "subagent_spawn") return inside;
+  return dialogue.filter(({ segment }) => segment === segments.length - 1).map(({ index }) => index);
 }
 
 /** Items of the source that the text tells of, as ranges `[from, to)`. */

@@ -117,6 +117,8 @@ export interface BuiltHandoff {
     readonly createdByProvider: string | null;
   };
   readonly coveredRanges: HandoffRecord["coveredRanges"];
+  /** The sections of it that copy what was pinned. */
+  readonly pinned: string;
   /** The mode that was used in the end (C6.5). */
   readonly mode: HandoffInput["mode"];
 }
