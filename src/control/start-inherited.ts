@@ -14,17 +14,17 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
-import { budgetFor, conversationBudget } from "../lineage/handoff/budget.ts";
+import { budgetFor, conversationBudget, type Size } from "../lineage/handoff/budget.ts";
 import { buildHandoff } from "../lineage/handoff/build.ts";
 import type { HandoffSegment } from "../lineage/handoff/input.ts";
 import { inheritedItems, parseForkTurns, projectHistory } from "../lineage/project-history.ts";
 import { handoffOf } from "../lineage/transfer.ts";
-import { room, type StartText, type TextRequest } from "./start-request.ts";
+import type { RoomyRequest, StartText } from "./start-request.ts";
 import { snapshotAt } from "./thread-context.ts";
 import { stateAt } from "./thread-point.ts";
 import { must, type Look } from "./transaction.ts";
 
-export function spawnText(request: TextRequest, transfer: TransferRecord): StartText {
+export function spawnText(request: RoomyRequest, transfer: TransferRecord): StartText {
   const { look, agent, to } = request;
   const parent = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
   const segment = historyAt(look, parent, transfer);
@@ -37,15 +37,17 @@ export function spawnText(request: TextRequest, transfer: TransferRecord): Start
     limits,
   };
   const ours = look.context.loop(to.provider) === "ours";
-  const budget = ours
-    ? conversationBudget({ ...room(request), limits })
-    : budgetFor({ ...room(request), limits, configured: null });
+  const budget = (most: Size | undefined) =>
+    ours
+      ? conversationBudget({ ...request.room, limits })
+      : budgetFor({ ...request.room, limits, configured: null, most });
   const snapshot = pinsAt(look, parent, transfer);
   return {
     transferId: transfer.id,
+    shared: request.shared,
     mode: "recent",
     told: input,
-    build: (summary) =>
+    build: (summary, { most }) =>
       buildHandoff({
         ...input,
         purpose: "subagent_spawn",
@@ -55,7 +57,7 @@ export function spawnText(request: TextRequest, transfer: TransferRecord): Start
         openRequests: [],
         mode: "recent",
         summary,
-        budget,
+        budget: budget(most),
         readTool: null,
       }),
     inherit: ({ coveredRanges, pinned, about }) =>

@@ -6,9 +6,10 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
-import type { TransferRecord } from "../protocol/transfer.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { verifyHandoff } from "../lineage/handoff-record.ts";
-import { budgetFor } from "../lineage/handoff/budget.ts";
+import { budgetFor, roomForAll } from "../lineage/handoff/budget.ts";
 import { buildHandoff } from "../lineage/handoff/build.ts";
 import { mergeBackText } from "../lineage/handoff/merge-back.ts";
 import { replaySeed } from "../lineage/handoff/seed.ts";
@@ -18,11 +19,12 @@ import { mergeBackDelta } from "../lineage/merge-back.ts";
 import type { HandoffBase, StartPlan } from "../lineage/start-plan.ts";
 import { deliveredInto } from "./start-facts.ts";
 import { spawnText } from "./start-inherited.ts";
-import { room, type StartText, type TextRequest } from "./start-request.ts";
+import { type RoomyRequest, roomOfStart, type StartText, type TextRequest } from "./start-request.ts";
 import { forkSegments, ownSegments, type Segments, sinceBase } from "./start-segments.ts";
 import { readerOf } from "./thread-reader.ts";
 import { contextOf } from "./thread-context.ts";
 import { must, type Look } from "./transaction.ts";
+import type { StoreView } from "../store/port.ts";
 
 /** The tool by which a model reads what a text has left out. */
 const READ_TOOL = "read_thread";
@@ -40,8 +42,8 @@ function asWritten({ store }: Look, text: StartText): StartText {
   return {
     ...text,
     anew: text.build,
-    build: (summary) => {
-      const built = text.build(summary);
+    build: (summary, beside) => {
+      const built = text.build(summary, beside);
       if (built.kind !== "built") return built;
       const same = canonicalJson(built.about.coveredRuns) === canonicalJson(handoff.coveredRuns);
       if (!same) return built;
@@ -52,16 +54,21 @@ function asWritten({ store }: Look, text: StartText): StartText {
   };
 }
 
-function allTexts(request: TextRequest, { base, mergeBacks }: StartPlan): readonly StartText[] {
-  const { look } = request;
-  const texts = base.kind === "handoff" ? [baseText(request, base)] : [];
-  const into = base.kind === "handoff" || base.kind === "none" ? base.providerThreadId : null;
-  for (const id of mergeBacks)
-    texts.push(mergeBackOf(request, must(look.store.transfer(id), "transfer", id), into));
-  return texts;
+function allTexts(given: TextRequest, { base, mergeBacks }: StartPlan): readonly StartText[] {
+  if (base.kind !== "handoff" && mergeBacks.length === 0) return [];
+  const { look } = given;
+  const id = base.kind === "handoff" || base.kind === "none" ? base.providerThreadId : null;
+  const into = id === null ? null : (look.store.providerThread(id) ?? null);
+  const room = roomOfStart(given, into);
+  const shared = roomForAll({ ...room, limits: look.context.lineage });
+  const request: RoomyRequest = { ...given, room, shared };
+  return [
+    ...(base.kind === "handoff" ? [baseText(request, base)] : []),
+    ...mergeBacks.map((one) => mergeBackOf(request, must(look.store.transfer(one), "transfer", one), into)),
+  ];
 }
 
-function baseText(request: TextRequest, base: HandoffBase): StartText {
+function baseText(request: RoomyRequest, base: HandoffBase): StartText {
   const { look, agent } = request;
   const transfer = base.transferId === null ? undefined : look.store.transfer(base.transferId);
   if (transfer?.type === "fork") return seedText(request, transfer);
@@ -70,30 +77,33 @@ function baseText(request: TextRequest, base: HandoffBase): StartText {
   const input = { ...shared(request, told), purpose: "provider_handoff", extent: base.coverage } as const;
   return {
     transferId: base.transferId,
+    shared: request.shared,
     mode: "recent",
     told: { ...input, segments: told.segments },
-    build: (summary) =>
+    build: (summary, { most }) =>
       buildHandoff({
         ...input,
         segments: told.segments,
         mode: summary.kind === "text" ? "summary_plus_recent" : "recent",
         summary,
-        budget: budgetFor({ ...room(request), limits: input.limits, configured: null }),
+        budget: budgetFor({ ...request.room, limits: input.limits, configured: null, most }),
       }),
   };
 }
 
-function seedText(request: TextRequest, transfer: TransferRecord): StartText {
+function seedText(request: RoomyRequest, transfer: TransferRecord): StartText {
   const { look, agent } = request;
   const told = forkSegments(look, transfer);
   const input = shared(request, told);
   const policy = agent.thread.forkPolicy!.replay;
   return {
     transferId: transfer.id,
+    shared: request.shared,
     mode: policy.mode,
     told: { ...input, segments: told.segments },
-    build(summary) {
-      const seed = replaySeed({ ...input, segments: told.segments, summary, policy, room: room(request) });
+    build(summary, { most }) {
+      const room = { ...request.room, most };
+      const seed = replaySeed({ ...input, segments: told.segments, summary, policy, room });
       if (seed.kind === "built" || seed.code === "HANDOFF_BUDGET_TOO_SMALL") return seed;
       if (transfer.requestedStrategy !== "replay") return { kind: "empty" };
       throw new RejectedError(
@@ -106,35 +116,52 @@ function seedText(request: TextRequest, transfer: TransferRecord): StartText {
 }
 
 function mergeBackOf(
-  request: TextRequest,
+  request: RoomyRequest,
   transfer: TransferRecord,
-  into: HandoffBase["providerThreadId"],
+  target: ProviderThreadRecord | null,
 ): StartText {
   const { look, agent } = request;
   const fork = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
-  const target = into === null ? null : (look.store.providerThread(into) ?? null);
-  const known = deliveredInto(look.store, target);
+  const known = knownIn(look.store, target);
   const delta = mergeBackDelta(readerOf(look.store, fork), transfer.sourcePoint, target, known);
   const told = forkSegments(look, transfer);
   const own = told.segments.at(-1)!;
   const inDelta = own.runs.filter(({ ordinal }) => holdsOrdinal(delta.runs, ordinal));
   const segment = { ...own, runs: inDelta };
+  const earlier = broughtBack(request, fork.threadId);
   const input = shared(request, told);
   return {
     transferId: transfer.id,
+    shared: request.shared,
     mode: "recent",
     told: { ...input, segments: [segment] },
-    build: (summary) =>
+    build: (summary, beside) =>
       mergeBackText({
         ...input,
         fork: segment,
-        delivered: [],
+        delivered: earlier.flatMap(({ id, coveredRuns }) => (beside.told.has(id) ? coveredRuns : [])),
         target: sinceBase(look, agent, transfer, request.items),
         mode: "recent",
         summary,
-        budget: budgetFor({ ...room(request), limits: input.limits, configured: null }),
+        budget: budgetFor({ ...request.room, limits: input.limits, configured: null, most: beside.most }),
       }),
   };
+}
+
+/** Handoffs that were delivered into a conversation, and those that they have told again (C7.6). */
+function knownIn(view: StoreView, target: ProviderThreadRecord | null): readonly HandoffRecord[] {
+  const inside = deliveredInto(view, target);
+  const again = inside.flatMap(({ payload }) => payload.mergeBackIds ?? []);
+  return [...inside, ...again.flatMap((id) => view.handoff(id) ?? [])];
+}
+
+/** What this fork has brought back already, whoever was told of it. */
+function broughtBack({ look, items }: TextRequest, fork: ThreadId): readonly HandoffRecord[] {
+  return items.flatMap((item) => {
+    const id = item.kind === "context" ? item.handoffId : undefined;
+    const handoff = id === undefined ? undefined : look.store.handoff(id);
+    return handoff?.sourceThreadId === fork ? [handoff] : [];
+  });
 }
 
 function shared({ look, agent }: TextRequest, { snapshot, checkpoint, segments, further }: Segments) {

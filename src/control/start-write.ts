@@ -17,7 +17,8 @@ import {
 } from "../lineage/transfer.ts";
 import { appendItems, currentRun } from "./runs.ts";
 import type { Destination } from "./start-facts.ts";
-import type { BuiltText, Planned, RunStart } from "./start-run.ts";
+import type { BuiltText } from "./start-build.ts";
+import type { Planned, RunStart } from "./start-run.ts";
 import type { Look, Transaction } from "./transaction.ts";
 import { forkAnew, tellMoved } from "./transfer-moves.ts";
 

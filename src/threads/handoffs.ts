@@ -97,7 +97,7 @@ export function editHandoff(tx: Transaction, id: string, text: string): HandoffR
         toProviderThreadId,
         coveredRuns,
         coveredRunOrdinals,
-        payload: { ...handoff.payload, sections: ["manual"], omittedItemIds: [] },
+        payload: { ...handoff.payload, sections: ["manual"], omittedItemIds: [], mergeBackIds: [] },
         budget: { limit: tx.context.lineage.handoffBytes, used: bytes, unit: "bytes" },
         createdByProvider: null,
       },

@@ -9,7 +9,8 @@ import { countOrdinals, describeOrdinals, type OrdinalRange } from "../protocol/
 import type { ProviderSelection, ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffKind, StalenessSignal } from "../protocol/transfer.ts";
 import { destinationOf } from "../control/start.ts";
-import { type BuiltText, type Planned, planStart } from "../control/start-run.ts";
+import type { BuiltText } from "../control/start-build.ts";
+import { type Planned, planStart } from "../control/start-run.ts";
 import { covered } from "../lineage/coverage.ts";
 import type { HandoffBase, StartBase } from "../lineage/start-plan.ts";
 import { estimateTokens } from "../policy/estimate-tokens.ts";

@@ -9,6 +9,7 @@
  * - H3 The text is redacted piece by piece before anything is measured or cut, and once more as a whole; redaction never
  *   lets a text grow.
  */
+import type { HandoffId } from "../../protocol/ids.ts";
 import type { HandoffKind, HandoffStrategy } from "../../protocol/transfer.ts";
 import { Meter, usedOf } from "./budget.ts";
 import { DialogueSelection } from "./dialogue.ts";
@@ -61,6 +62,7 @@ export function buildHandoff(given: HandoffInput): HandoffBuild {
         omittedItemIds: composed.left.ids,
         checkpointRef: input.checkpoint?.record.id ?? null,
         snapshotRef: snapshot === null ? null : { revision: snapshot.revision, digest: snapshot.digest },
+        ...(composed.whole.length === 0 ? {} : { mergeBackIds: composed.whole }),
       },
       budget: { limit: budget.limit, used: usedOf(text, budget), unit: budget.unit },
       createdByProvider: summarised && summary.kind === "text" ? summary.author : null,
@@ -110,6 +112,7 @@ interface Composed {
   readonly text: string;
   /** The pinned sections in it. */
   readonly pinned: string;
+  readonly whole: readonly HandoffId[];
   readonly sections: readonly string[];
   readonly items: number;
   readonly left: LeftOut;
@@ -158,7 +161,8 @@ function compose(source: Source, order: "pins_first" | "messages_first"): Compos
   if (said !== "") sections.push("dialogue");
   const text = top + outcomes.text + body + summary + said + footer(left, input.readTool);
   const pins = pinned.map(({ name }) => taken.get(name)!.text).join("");
-  return { text, pinned: pins, sections, items: dialogue.size, left };
+  const whole = parts.flatMap((part) => part.whole);
+  return { text, pinned: pins, whole, sections, items: dialogue.size, left };
 }
 
 const OUTCOMES_HEADING = "\n== How the runs ended ==\n";
@@ -177,6 +181,8 @@ function byUrgency(sections: readonly Section[]): readonly Section[] {
 interface Taken {
   readonly text: string;
   readonly dropped: number;
+  /** Merge-backs that are in it whole. */
+  readonly whole: readonly HandoffId[];
 }
 
 function takeSection({ title, lines, ordered }: Section, meter: Meter): Taken {
@@ -186,15 +192,17 @@ function takeSection({ title, lines, ordered }: Section, meter: Meter): Taken {
 /** Lines as far as they fit, from the first; then in the order in which things happened. */
 function takeLines(title: string, lines: readonly Line[], meter: Meter, ordered = false): Taken {
   const kept: string[] = [];
+  const whole: HandoffId[] = [];
   let prefix = title;
-  for (const { text, short } of lines) {
+  for (const { text, short, mergeBack } of lines) {
     const line = [text, short].find((form) => form !== undefined && meter.take(`${prefix}- ${form}\n`));
     if (line === undefined) continue;
     prefix = "";
     kept.push(`- ${line}\n`);
+    if (mergeBack !== undefined && line === text) whole.push(mergeBack);
   }
   const text = (ordered ? kept : kept.toReversed()).join("");
-  return { text: text === "" ? "" : title + text, dropped: lines.length - kept.length };
+  return { text: text === "" ? "" : title + text, dropped: lines.length - kept.length, whole };
 }
 
 /** A summary is the one text that is cut rather than left out. */
