@@ -6,13 +6,12 @@ import { isWithin, ROOT_PATH, parentPath, type AgentPath } from "../protocol/age
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
 import { salvageLines, textlessResult } from "../lineage/salvage.ts";
-import { readyHandoff } from "../lineage/handoff-record.ts";
-import { resolvePortable, resultTransfer, wholePoint } from "../lineage/transfer.ts";
-import type { TransferRecord } from "../protocol/transfer.ts";
+import type { MailContent } from "../protocol/mail.ts";
 import { boundToReservation } from "../mailbox/content.ts";
 import { resultRoom } from "../mailbox/capacity.ts";
 import { byteLength, headBytes } from "../platform/text.ts";
 import { deliver, storeContent } from "./delivery.ts";
+import { putResultTransfer } from "./result-transfer.ts";
 import { setTrigger } from "./mail-states.ts";
 import type { Transaction } from "./transaction.ts";
 import { unreadOf } from "./unread.ts";
@@ -27,16 +26,15 @@ export function sendResult(tx: Transaction, work: WorkRecord, quiet: boolean | A
   if (outcome.ending === "interrupted" && !tx.profile.interruptedResults) return work;
   const owed = tx.agent(work.replyTo.threadId);
   const { recipient, redirected } = livingRecipient(tx, owed);
-  const text = resultText(work, outcome);
-  const executor = tx.agent(work.executor);
-  const staleBase = wasRolledBack(tx, work);
-  const transfer = putResultTransfer(tx, work, executor, recipient ?? owed, { text, staleBase });
+  const to = { owed, recipient, redirected };
   // Nobody wants it by now; whoever does asks for it (lineage C8.9).
-  if (staleBase) return { ...work, resultTransferId: transfer.id };
-  return {
-    ...postResult(tx, work, { owed, recipient, redirected }, quiet),
-    resultTransferId: transfer.id,
-  };
+  if (wasRolledBack(tx, work)) {
+    const text = headBytes(resultText(work, outcome), tx.limits.mailInlineBytes);
+    return { ...work, resultTransferId: putResultTransfer(tx, work, owed, text, true) };
+  }
+  const content = contentOf(tx, work, to);
+  const transfer = putResultTransfer(tx, work, recipient ?? owed, content.text, false);
+  return { ...postResult(tx, work, to, content, quiet), resultTransferId: transfer };
 }
 
 /** The run that asked for it, for itself, was taken back. */
@@ -55,25 +53,34 @@ interface Addressee {
 /** A result that was kept back is sent to whoever was owed it, and waits for its next run (lineage C8.9). */
 export function sendKeptResult(tx: Transaction, work: WorkRecord): WorkRecord {
   const owed = tx.agent(work.replyTo!.threadId);
-  return postResult(tx, work, { owed, ...livingRecipient(tx, owed) }, true);
+  const to = { owed, ...livingRecipient(tx, owed) };
+  return postResult(tx, work, to, contentOf(tx, work, to), true);
+}
+
+function contentOf(
+  tx: Transaction,
+  work: WorkRecord,
+  { owed, recipient, redirected }: Addressee,
+): MailContent {
+  const text = resultText(work, work.outcome!);
+  return resultContent(tx, recipient ?? owed, text, redirected, tx.agent(work.executor).config.provider);
 }
 
 function postResult(
   tx: Transaction,
   work: WorkRecord,
   { owed, recipient, redirected }: Addressee,
+  content: MailContent,
   quiet: boolean | AgentPath,
 ): WorkRecord {
   const outcome = work.outcome!;
-  const text = resultText(work, outcome);
   const executor = tx.agent(work.executor);
-  const content = resultContent(tx, recipient ?? owed, text, redirected, executor.config.provider);
   const author = { kind: "agent", threadId: executor.threadId, path: executor.path } as const;
   const letter = {
     author,
     kind: "final_answer",
     authority: "agent",
-    text,
+    text: content.text,
     content,
     resultOf: work.id,
     redirectedFrom: redirected ? owed.path : null,
@@ -117,52 +124,6 @@ function postResult(
     resultMailId: mail.id,
     resultPending: recipient !== null,
   };
-}
-
-/** The record of the result's way home; its handoff is the text that the mail carries (lineage C4.11, C8.6). */
-function putResultTransfer(
-  tx: Transaction,
-  work: WorkRecord,
-  executor: AgentRecord,
-  target: AgentRecord,
-  { text, staleBase }: { readonly text: string; readonly staleBase: boolean },
-): TransferRecord {
-  const runId = work.outcome!.runId;
-  const pending = resultTransfer({
-    id: tx.id("xfr"),
-    treeId: tx.treeId,
-    workId: work.id,
-    source: executor.threadId,
-    target: target.threadId,
-    sourcePoint: wholePoint(executor.threadId, { items: executor.items, ordinal: executor.runs, runId }),
-    sourceProvider: executor.config.provider,
-    targetProvider: target.config.provider,
-    at: tx.now,
-    ending: work.outcome!.ending,
-  });
-  const handoff = readyHandoff({
-    id: tx.id("hnd"),
-    transfer: pending,
-    text: headBytes(text, tx.limits.mailInlineBytes),
-    coveredRanges: runId === null ? [] : [[tx.store.run(runId)?.firstItem ?? executor.items, executor.items]],
-    redact: tx.context.redact,
-    at: tx.now,
-  });
-  const transfer = { ...resolvePortable(pending, handoff, tx.now), staleBase };
-  tx.store.putTransfer(transfer);
-  tx.store.putHandoff(handoff);
-  tx.emit(
-    "transfer.created",
-    executor,
-    { workId: work.id, runId },
-    {
-      transferId: transfer.id,
-      type: transfer.type,
-      target: target.path,
-      ...(staleBase ? { staleBase } : {}),
-    },
-  );
-  return transfer;
 }
 
 function textBytes(tx: Transaction): number {

@@ -9,18 +9,18 @@ import type { ThreadId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { Wake, WorkRecord } from "../protocol/work.ts";
-import { type ForkTurns, parseForkTurns, projectHistory } from "../lineage/project-history.ts";
-import { readyHandoff } from "../lineage/handoff-record.ts";
-import { resolvePortable, spawnTransfer, wholePoint } from "../lineage/transfer.ts";
+import type { ContextSourcePoint } from "../protocol/transfer.ts";
+import { type ForkTurns, parseForkTurns } from "../lineage/project-history.ts";
+import { spawnTransfer } from "../lineage/transfer.ts";
 import { admitRate } from "../policy/rates.ts";
 import { actingAs, type Acting } from "./caller.ts";
 import { requireQueueRoom, requireRunnable, requireSpawnLimits } from "./limits.ts";
 import { requestWork, requireMessage, requireNames } from "./request.ts";
 import { resolveTarget } from "./resolve-target.ts";
-import { appendItems } from "./runs.ts";
 import type { ConfigRequest, PlacedWorktree, Transaction } from "./transaction.ts";
 import { activity } from "./activity.ts";
-import { allOf, lineOf } from "./family.ts";
+import { headOf, newestStep } from "./thread-point.ts";
+import { lineOf } from "./family.ts";
 import { newAgent } from "./new-agent.ts";
 
 export interface SpawnInput {
@@ -102,55 +102,37 @@ export function spawn(
       { path },
     );
   }
-  let child = putChild(tx, acting, parent, path, config, admitted ?? tx.id("thread"));
+  const child = putChild(tx, acting, parent, path, config, admitted ?? tx.id("thread"));
   const work = requestWork(tx, acting, child, input, "new_task");
-  child = inheritHistory(tx, acting, parent, child, fork, work);
+  beginTransfer(tx, acting, parent, child, fork, work);
   activity(tx, acting, "started", child, work);
   return { agent: child, work };
 }
 
-/** The child's first items and the transfer that says where they come from (SPN-5, lineage C8.3). */
-function inheritHistory(
+/** The transfer that says what the child is to be told, and up to where; its first run resolves it (SPN-5, lineage C8.3). */
+function beginTransfer(
   tx: Transaction,
   acting: Acting,
   parent: AgentRecord,
   child: AgentRecord,
   turns: ForkTurns,
   work: WorkRecord,
-): AgentRecord {
-  const history = turns === "none" ? null : parentHistory(tx, acting, parent, child, turns);
-  const carries = history !== null && history.items.length > 0;
-  const pending = spawnTransfer({
+): void {
+  const sourcePoint = pointOfSpawn(tx, acting, parent);
+  const transfer = spawnTransfer({
     id: tx.id("xfr"),
     treeId: tx.treeId,
     workId: work.id,
     source: parent.threadId,
     target: child.threadId,
-    sourcePoint: wholePoint(parent.threadId, {
-      items: parent.items,
-      ordinal: parent.runs,
-      runId: acting.run?.id ?? null,
-    }),
+    sourcePoint,
     sourceProvider: parent.config.provider,
     targetProvider: child.config.provider,
     at: tx.now,
     turns,
-    carries,
+    carries: turns !== "none" && sourcePoint.items > 0,
     createdBy: acting.agent === null ? "user" : "agent",
   });
-  let transfer = pending;
-  if (carries) {
-    const handoff = readyHandoff({
-      id: tx.id("hnd"),
-      transfer: pending,
-      text: history.text,
-      coveredRanges: history.coveredRanges,
-      redact: tx.context.redact,
-      at: tx.now,
-    });
-    tx.store.putHandoff(handoff);
-    transfer = resolvePortable(pending, handoff, tx.now);
-  }
   tx.store.putTransfer(transfer);
   tx.emit(
     "transfer.created",
@@ -162,32 +144,19 @@ function inheritHistory(
       context: transfer.note,
     },
   );
-  return carries ? appendItems(tx, child, null, history.items).agent : child;
 }
 
-function parentHistory(
-  tx: Transaction,
-  acting: Acting,
-  parent: AgentRecord,
-  child: AgentRecord,
-  turns: ForkTurns,
-) {
-  const items = tx.store.items(parent.threadId, 0, parent.items);
-  // The step that makes the call is the newest assistant item; nothing of it goes along.
-  const call =
-    acting.run === null
-      ? -1
-      : items.findLastIndex((item) => item.kind === "assistant" && item.runId === acting.run?.id);
-  return projectHistory({
-    items,
-    before: call === -1 ? parent.items : call,
-    runs: [...allOf((page) => tx.store.runsOf(parent.threadId, page))],
-    currentRun: acting.run?.id ?? null,
-    turns,
-    parent: parent.path,
-    redact: tx.context.redact,
-    toOtherProvider: parent.config.provider !== child.config.provider,
-  });
+/** Before the step that asks for the child; where no run does, the head. */
+function pointOfSpawn(tx: Transaction, { run: asking }: Acting, parent: AgentRecord): ContextSourcePoint {
+  const run = asking ?? tx.store.runAt(parent.threadId, parent.runs);
+  const call = asking === null ? null : newestStep(tx.store, parent, asking);
+  const head = headOf(tx.store, parent, run);
+  return {
+    ...head,
+    items: call ?? head.items,
+    turnItemId: call,
+    cut: asking === null ? "inclusive" : "exclusive",
+  };
 }
 
 function spawnTimes(times: readonly number[], tx: Transaction): readonly number[] {

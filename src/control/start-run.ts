@@ -11,21 +11,16 @@ import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-threa
 import type { RunRecord, StartDecision } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
-import type { BuiltHandoff } from "../lineage/handoff/input.ts";
-import {
-  summarise,
-  type Summariser,
-  type SummaryMaterial,
-  summaryMaterial,
-} from "../lineage/handoff/summarise.ts";
 import { renderSnapshot } from "../lineage/snapshot.ts";
 import { resolveStartContext } from "../lineage/start-context.ts";
 import type { StartFacts, StartPlan } from "../lineage/start-plan.ts";
 import type { Session } from "../session/session.ts";
 import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from "./start-facts.ts";
+import { type BuiltText, buildTexts } from "./start-build.ts";
 import { NativeStart } from "./start-native.ts";
-import { type StartText, textsOf, type ThreadAgent } from "./start-texts.ts";
-import { decisionOf, handoffBody, newProviderThread, writeStart } from "./start-write.ts";
+import type { StartText, ThreadAgent } from "./start-request.ts";
+import { textsOf } from "./start-texts.ts";
+import { bodiesOf, decisionOf, newProviderThread, writeStart } from "./start-write.ts";
 import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { contextOf } from "./thread-context.ts";
@@ -50,17 +45,6 @@ export interface Planned {
   readonly resolvedNatively: boolean;
   readonly texts: readonly StartText[];
   readonly snapshot: string | null;
-}
-
-/** A text that is ready to be stored; null where there was nothing to tell. */
-export interface BuiltText {
-  readonly transferId: TransferId | null;
-  readonly built: BuiltHandoff | null;
-}
-
-/** There was no room for a text; the next plan knows. */
-interface Untold {
-  readonly teaches: Partial<StartMemory>;
 }
 
 /**
@@ -159,7 +143,7 @@ function preparedBefore(look: Look, run: RunRecord, to: Destination): RunStart |
   return {
     ...starting,
     providerThread: stored ?? newProviderThread(run, to, id, look.now),
-    bodies: ready.map(handoffBody),
+    bodies: bodiesOf(look, run, ready),
     handoffs: ready.map((handoff) => handoff.id),
   };
 }
@@ -202,46 +186,3 @@ function intentOf({ pending, fork }: StartFacts): Planned["intended"] {
   const sourceRef = fork?.point.source?.nativeThreadRef ?? null;
   return transfer === undefined || sourceRef === null ? null : { transfer, sourceRef };
 }
-
-export async function buildTexts(
-  summariser: Summariser | null,
-  planned: Planned,
-  signal: AbortSignal,
-): Promise<readonly BuiltText[] | Untold> {
-  const { texts } = planned;
-  const ready: BuiltText[] = [];
-  for (const text of texts) {
-    const { mode, told, transferId } = text;
-    const built = text.build(
-      await summarise({
-        mode,
-        summariser,
-        material: mode === "recent" ? NO_MATERIAL : summaryMaterial(told),
-        signal,
-      }),
-    );
-    if (built.kind !== "failed") {
-      ready.push({ transferId, built: built.kind === "built" ? built : null });
-      continue;
-    }
-    const teaches = text === texts[0] ? otherWay(planned) : null;
-    if (teaches !== null) return { teaches };
-    const { limit, unit } = built.budget;
-    throw new RejectedError(
-      built.code,
-      `not one message fits into a handoff of ${limit} ${unit}; raise the budget, or choose a model with a larger window.`,
-      { limit, unit },
-    );
-  }
-  return ready;
-}
-
-/** What there is instead of telling a base by a text for which there is no room; null where there is nothing. */
-function otherWay({ plan: { base }, facts }: Planned): Partial<StartMemory> | null {
-  if (base.kind !== "handoff") return null;
-  if (base.coverage === "delta") return facts.target.deltaFits === null ? { deltaFits: false } : null;
-  const onlyFull = base.into === "new" && base.staleness.join() === "context_full";
-  return onlyFull ? { goesOnFull: true } : null;
-}
-
-const NO_MATERIAL: SummaryMaterial = { dialogue: [], failures: [], files: [] };

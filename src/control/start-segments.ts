@@ -151,7 +151,9 @@ function mergeBackIn(view: StoreView, item: TranscriptItem): readonly MergeBackF
   if (item.kind !== "context" || item.handoffId === undefined || item.runId === null) return [];
   const handoff = view.handoff(item.handoffId);
   const transfer = handoff === undefined ? undefined : view.transfer(handoff.transferId);
-  return transfer?.type === "merge_back" ? [{ runId: item.runId, text: item.text }] : [];
+  return transfer?.type === "merge_back"
+    ? [{ runId: item.runId, handoffId: item.handoffId, text: item.text }]
+    : [];
 }
 
 /** What was rolled back later is told with the end that it had then (C9.9). */

@@ -4,53 +4,30 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { ThreadId, TransferId } from "../protocol/ids.ts";
+import type { ThreadId } from "../protocol/ids.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
-import type { RunRecord } from "../protocol/run.ts";
-import type { ThreadFacts } from "../protocol/thread.ts";
-import type { TranscriptItem } from "../protocol/transcript.ts";
-import type { TransferRecord } from "../protocol/transfer.ts";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { verifyHandoff } from "../lineage/handoff-record.ts";
-import { type BudgetRequest, budgetFor } from "../lineage/handoff/budget.ts";
+import { budgetFor, roomForAll } from "../lineage/handoff/budget.ts";
 import { buildHandoff } from "../lineage/handoff/build.ts";
-import type { HandoffBuild, HandoffInput, SummaryOutcome } from "../lineage/handoff/input.ts";
 import { mergeBackText } from "../lineage/handoff/merge-back.ts";
 import { replaySeed } from "../lineage/handoff/seed.ts";
 import { handoffOf } from "../lineage/transfer.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { mergeBackDelta } from "../lineage/merge-back.ts";
 import type { HandoffBase, StartPlan } from "../lineage/start-plan.ts";
-import { messageOf } from "./own-conversation.ts";
-import { deliveredInto, type Destination } from "./start-facts.ts";
+import { deliveredInto } from "./start-facts.ts";
+import { spawnText } from "./start-inherited.ts";
+import { type RoomyRequest, roomOfStart, type StartText, type TextRequest } from "./start-request.ts";
 import { forkSegments, ownSegments, type Segments, sinceBase } from "./start-segments.ts";
 import { readerOf } from "./thread-reader.ts";
 import { contextOf } from "./thread-context.ts";
 import { must, type Look } from "./transaction.ts";
-
-export type ThreadAgent = AgentRecord & { readonly thread: ThreadFacts };
-
-export interface StartText {
-  /** The pending transfer that it resolves; null for a switch that is to be made. */
-  readonly transferId: TransferId | null;
-  readonly mode: HandoffInput["mode"];
-  /** Of the thread that is told of; for a summary. */
-  readonly told: Pick<HandoffInput, "segments" | "effects" | "workspace" | "redact" | "limits">;
-  readonly build: (summary: SummaryOutcome) => HandoffBuild;
-  /** Where a user's own text takes its place: how it would be built without. */
-  readonly anew?: StartText["build"];
-}
+import type { StoreView } from "../store/port.ts";
 
 /** The tool by which a model reads what a text has left out. */
 const READ_TOOL = "read_thread";
-
-interface TextRequest {
-  readonly look: Look;
-  readonly agent: ThreadAgent;
-  readonly run: Pick<RunRecord, "causes">;
-  readonly to: Destination;
-  /** The thread's own transcript. */
-  readonly items: readonly TranscriptItem[];
-}
 
 export function textsOf(request: TextRequest, plan: StartPlan): readonly StartText[] {
   return allTexts(request, plan).map((text) => asWritten(request.look, text));
@@ -65,8 +42,8 @@ function asWritten({ store }: Look, text: StartText): StartText {
   return {
     ...text,
     anew: text.build,
-    build: (summary) => {
-      const built = text.build(summary);
+    build: (summary, beside) => {
+      const built = text.build(summary, beside);
       if (built.kind !== "built") return built;
       const same = canonicalJson(built.about.coveredRuns) === canonicalJson(handoff.coveredRuns);
       if (!same) return built;
@@ -77,47 +54,56 @@ function asWritten({ store }: Look, text: StartText): StartText {
   };
 }
 
-function allTexts(request: TextRequest, { base, mergeBacks }: StartPlan): readonly StartText[] {
-  const { look } = request;
-  const texts = base.kind === "handoff" ? [baseText(request, base)] : [];
-  const into = base.kind === "handoff" || base.kind === "none" ? base.providerThreadId : null;
-  for (const id of mergeBacks)
-    texts.push(mergeBackOf(request, must(look.store.transfer(id), "transfer", id), into));
-  return texts;
+function allTexts(given: TextRequest, { base, mergeBacks }: StartPlan): readonly StartText[] {
+  if (base.kind !== "handoff" && mergeBacks.length === 0) return [];
+  const { look } = given;
+  const id = base.kind === "handoff" || base.kind === "none" ? base.providerThreadId : null;
+  const into = id === null ? null : (look.store.providerThread(id) ?? null);
+  const room = roomOfStart(given, into);
+  const shared = roomForAll({ ...room, limits: look.context.lineage });
+  const request: RoomyRequest = { ...given, room, shared };
+  return [
+    ...(base.kind === "handoff" ? [baseText(request, base)] : []),
+    ...mergeBacks.map((one) => mergeBackOf(request, must(look.store.transfer(one), "transfer", one), into)),
+  ];
 }
 
-function baseText(request: TextRequest, base: HandoffBase): StartText {
+function baseText(request: RoomyRequest, base: HandoffBase): StartText {
   const { look, agent } = request;
   const transfer = base.transferId === null ? undefined : look.store.transfer(base.transferId);
   if (transfer?.type === "fork") return seedText(request, transfer);
+  if (transfer?.type === "subagent_spawn") return spawnText(request, transfer);
   const told = ownSegments(look, agent, base.runs, request.items, base.coverage !== "delta");
   const input = { ...shared(request, told), purpose: "provider_handoff", extent: base.coverage } as const;
   return {
     transferId: base.transferId,
+    shared: request.shared,
     mode: "recent",
     told: { ...input, segments: told.segments },
-    build: (summary) =>
+    build: (summary, { most }) =>
       buildHandoff({
         ...input,
         segments: told.segments,
         mode: summary.kind === "text" ? "summary_plus_recent" : "recent",
         summary,
-        budget: budgetFor({ ...room(request), limits: input.limits, configured: null }),
+        budget: budgetFor({ ...request.room, limits: input.limits, configured: null, most }),
       }),
   };
 }
 
-function seedText(request: TextRequest, transfer: TransferRecord): StartText {
+function seedText(request: RoomyRequest, transfer: TransferRecord): StartText {
   const { look, agent } = request;
   const told = forkSegments(look, transfer);
   const input = shared(request, told);
   const policy = agent.thread.forkPolicy!.replay;
   return {
     transferId: transfer.id,
+    shared: request.shared,
     mode: policy.mode,
     told: { ...input, segments: told.segments },
-    build(summary) {
-      const seed = replaySeed({ ...input, segments: told.segments, summary, policy, room: room(request) });
+    build(summary, { most }) {
+      const room = { ...request.room, most };
+      const seed = replaySeed({ ...input, segments: told.segments, summary, policy, room });
       if (seed.kind === "built" || seed.code === "HANDOFF_BUDGET_TOO_SMALL") return seed;
       if (transfer.requestedStrategy !== "replay") return { kind: "empty" };
       throw new RejectedError(
@@ -130,35 +116,52 @@ function seedText(request: TextRequest, transfer: TransferRecord): StartText {
 }
 
 function mergeBackOf(
-  request: TextRequest,
+  request: RoomyRequest,
   transfer: TransferRecord,
-  into: HandoffBase["providerThreadId"],
+  target: ProviderThreadRecord | null,
 ): StartText {
   const { look, agent } = request;
   const fork = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
-  const target = into === null ? null : (look.store.providerThread(into) ?? null);
-  const known = deliveredInto(look.store, target);
+  const known = knownIn(look.store, target);
   const delta = mergeBackDelta(readerOf(look.store, fork), transfer.sourcePoint, target, known);
   const told = forkSegments(look, transfer);
   const own = told.segments.at(-1)!;
   const inDelta = own.runs.filter(({ ordinal }) => holdsOrdinal(delta.runs, ordinal));
   const segment = { ...own, runs: inDelta };
+  const earlier = broughtBack(request, fork.threadId);
   const input = shared(request, told);
   return {
     transferId: transfer.id,
+    shared: request.shared,
     mode: "recent",
     told: { ...input, segments: [segment] },
-    build: (summary) =>
+    build: (summary, beside) =>
       mergeBackText({
         ...input,
         fork: segment,
-        delivered: [],
+        delivered: earlier.flatMap(({ id, coveredRuns }) => (beside.told.has(id) ? coveredRuns : [])),
         target: sinceBase(look, agent, transfer, request.items),
         mode: "recent",
         summary,
-        budget: budgetFor({ ...room(request), limits: input.limits, configured: null }),
+        budget: budgetFor({ ...request.room, limits: input.limits, configured: null, most: beside.most }),
       }),
   };
+}
+
+/** Handoffs that were delivered into a conversation, and those that they have told again (C7.6). */
+function knownIn(view: StoreView, target: ProviderThreadRecord | null): readonly HandoffRecord[] {
+  const inside = deliveredInto(view, target);
+  const again = inside.flatMap(({ payload }) => payload.mergeBackIds ?? []);
+  return [...inside, ...again.flatMap((id) => view.handoff(id) ?? [])];
+}
+
+/** What this fork has brought back already, whoever was told of it. */
+function broughtBack({ look, items }: TextRequest, fork: ThreadId): readonly HandoffRecord[] {
+  return items.flatMap((item) => {
+    const id = item.kind === "context" ? item.handoffId : undefined;
+    const handoff = id === undefined ? undefined : look.store.handoff(id);
+    return handoff?.sourceThreadId === fork ? [handoff] : [];
+  });
 }
 
 function shared({ look, agent }: TextRequest, { snapshot, checkpoint, segments, further }: Segments) {
@@ -183,14 +186,4 @@ function readToolOf(look: Look, agent: AgentRecord, source: ThreadId | undefined
   return source === undefined || source === agent.threadId || look.store.agent(source)?.parent !== null
     ? READ_TOOL
     : `${READ_TOOL} {"thread_id": "${source}"}`;
-}
-
-/** What is left of the target's window beside the user's message (C6.7). */
-function room({ look, run, to }: TextRequest): Omit<BudgetRequest, "limits" | "configured"> {
-  return {
-    providerMaxChars: to.capabilities.context.maxRecommendedChars,
-    window: to.window,
-    occupied: 0,
-    message: { text: messageOf(look.store, run), images: 0, attachments: 0 },
-  };
 }

@@ -15,9 +15,10 @@ import {
   resolvePortable,
   wholePoint,
 } from "../lineage/transfer.ts";
-import { currentRun } from "./runs.ts";
+import { appendItems, currentRun } from "./runs.ts";
 import type { Destination } from "./start-facts.ts";
-import type { BuiltText, Planned, RunStart } from "./start-run.ts";
+import type { BuiltText } from "./start-build.ts";
+import type { Planned, RunStart } from "./start-run.ts";
 import type { Look, Transaction } from "./transaction.ts";
 import { forkAnew, tellMoved } from "./transfer-moves.ts";
 
@@ -32,6 +33,7 @@ export function writeStart(
   const run = currentRun(tx, id);
   const agent = tx.agent(run.threadId);
   const providerThread = record ?? newProviderThread(run, to, tx.id("pth"), tx.now);
+  const first = inheritItems(tx, agent, texts);
   const written = texts.flatMap(({ transferId, built }) =>
     built === null
       ? []
@@ -43,8 +45,23 @@ export function writeStart(
     written.map(({ transferId }) => transferId),
   );
   const handoffs = written.map((handoff) => handoff.id);
-  tx.store.putRun({ ...run, providerThreadId: providerThread.id, contextHandoffIds: handoffs, starting });
-  return { ...starting, providerThread, bodies: written.map(handoffBody), handoffs };
+  tx.store.putRun({
+    ...run,
+    firstItem: first ?? run.firstItem,
+    providerThreadId: providerThread.id,
+    contextHandoffIds: handoffs,
+    starting,
+  });
+  return { ...starting, providerThread, bodies: bodiesOf(tx, run, written), handoffs };
+}
+
+/** What a thread begins with is put there by the first attempt that comes so far. Where its run begins then. */
+function inheritItems(tx: Transaction, agent: AgentRecord, texts: readonly BuiltText[]): number | null {
+  const fresh = texts.filter(
+    ({ transferId }) => transferId !== null && tx.store.transfer(transferId)?.status === "pending",
+  );
+  const bodies = fresh.flatMap(({ inherits }) => inherits);
+  return bodies.length === 0 ? null : appendItems(tx, agent, null, bodies).agent.items;
 }
 
 /** What is decided of the transfers that a plan names; `written` are those whose texts were. */
@@ -193,7 +210,19 @@ function runPoint(look: Look, agent: AgentRecord, ordinal: number): ContextSourc
   });
 }
 
-export function handoffBody(handoff: HandoffRecord): ItemBody {
+/** What is told as text: what a child of our own loop inherits stands in its transcript. */
+export function bodiesOf(
+  { store, context }: Look,
+  { provider }: Pick<RunRecord, "provider">,
+  handoffs: readonly HandoffRecord[],
+): readonly ItemBody[] {
+  const ours = context.loop(provider) === "ours";
+  const asItems = ({ transferId }: HandoffRecord): boolean =>
+    ours && store.transfer(transferId)?.type === "subagent_spawn";
+  return handoffs.filter((handoff) => !asItems(handoff)).map(handoffBody);
+}
+
+function handoffBody(handoff: HandoffRecord): ItemBody {
   const { id, summaryText } = verifyHandoff(handoff);
   return { kind: "context", topic: "handoff", text: summaryText, handoffId: id };
 }

@@ -59,7 +59,7 @@ function consumeTransfer(
   tx.store.putTransfer(moved);
   const handoffId = handoffOf(transfer);
   const handoff = handoffId === null ? undefined : tx.store.handoff(handoffId);
-  if (handoff !== undefined) tx.store.putHandoff(deliverHandoff(handoff, runId, tx.now));
+  if (handoff?.status === "ready") tx.store.putHandoff(deliverHandoff(handoff, runId, tx.now));
   tx.emit(
     "transfer.moved",
     tx.agent(mail.recipient),

@@ -8,6 +8,7 @@ import type { CheckpointRecord } from "../protocol/snapshot.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { ForkOrigin } from "../protocol/thread.ts";
 import type { ContextSourcePoint } from "../protocol/transfer.ts";
+import { wholePoint } from "../lineage/transfer.ts";
 import type { StoreView } from "../store/port.ts";
 
 export interface PointState {
@@ -46,6 +47,40 @@ export function cutsRun(view: StoreView, { threadId, items }: AgentRecord, point
     if (view.items(threadId, at, 1)[0]?.runId === run.id) return true;
   }
   return false;
+}
+
+/** All that there is of a thread, as far as one of its runs has come, and what its provider calls that. */
+export function headOf(
+  view: StoreView,
+  { threadId, items, runs }: AgentRecord,
+  run?: RunRecord,
+): ContextSourcePoint {
+  const id = run?.providerThreadId ?? null;
+  const conversation = id === null ? undefined : view.providerThread(id);
+  return {
+    ...wholePoint(threadId, { items, ordinal: run?.ordinal ?? runs, runId: run?.id ?? null }),
+    checkpointId: run?.checkpoint?.id ?? null,
+    providerThreadRef: conversation?.nativeThreadRef ?? null,
+    providerTurnRef: run?.nativeTurns.at(-1) ?? null,
+  };
+}
+
+const PAGE = 16;
+
+/** The newest step that is stored of a run; null for none. It is near the end, however long the transcript is. */
+export function newestStep(
+  view: StoreView,
+  { threadId, items }: Pick<AgentRecord, "threadId" | "items">,
+  run: RunRecord,
+): number | null {
+  for (let end = items; end > run.firstItem; end -= PAGE) {
+    const from = Math.max(run.firstItem, end - PAGE);
+    const step = view
+      .items(threadId, from, end - from)
+      .findLast((item) => item.kind === "assistant" && item.runId === run.id);
+    if (step !== undefined) return step.index;
+  }
+  return null;
 }
 
 function counts({ acceptedAt, rolledBack }: RunRecord, asOf: number): boolean {

@@ -18,7 +18,7 @@ export type Knowing = Pick<ProviderThreadRecord, "appThreadId" | "nativeRunOrdin
 export type Telling = Pick<
   HandoffRecord,
   "id" | "sourceThreadId" | "status" | "deliveredAt" | "coveredRuns" | "coveredRanges"
->;
+> & { readonly payload?: Pick<HandoffRecord["payload"], "mergeBackIds"> };
 /** A thread's runs seen from one of them. */
 export type RunsBefore = Pick<ThreadFacts, "rolledBack" | "voided"> & {
   /** The run that is about to start; every earlier one is over. */

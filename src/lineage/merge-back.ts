@@ -86,7 +86,9 @@ export function mergeBackDelta(
   handoffs: readonly Telling[],
 ): MergeBackDelta {
   // Its text stands in the conversation also where a rollback has made it void that was undone.
-  const inside = new Set(target?.handoffIds);
+  const ids = new Set(target?.handoffIds);
+  const again = handoffs.flatMap(({ id, payload }) => (ids.has(id) ? (payload?.mergeBackIds ?? []) : []));
+  const inside = ids.union(new Set(again));
   const told = handoffs.filter(
     ({ id, deliveredAt, sourceThreadId }) =>
       inside.has(id) && deliveredAt !== null && sourceThreadId === reader.threadId,

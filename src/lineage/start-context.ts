@@ -2,7 +2,7 @@
  * How a run's provider gets to know its thread: one decision, neutral to providers (lineage C4). It reads what it is
  * given, writes nothing and asks nobody.
  *
- * - N1 Order: a pending fork, projected-only, then the strategies by number; the lowest that fits wins (C4.10).
+ * - N1 Order: what a subagent is told of its parent, a pending fork, projected-only, then the strategies by number; the lowest that fits wins (C4.10).
  * - N2 Total: any facts give a plan. One that cannot be carried out is `unsupported`, and nothing is sent (C4.9).
  * - N3 What forbids to resume is looked at before the gap: a provider thread that may not be resumed knows nothing that
  *   could be used. A gap that is empty outranks all other signals.
@@ -12,7 +12,7 @@ import type { TransferId } from "../protocol/ids.ts";
 import type { StalenessSignal, TransferRecord } from "../protocol/transfer.ts";
 import { covered, gapOf, handoffsIn, lastOrdinal, retainedBefore } from "./coverage.ts";
 import { candidateOf, divergentOf, unusedOf } from "./start-candidates.ts";
-import { contextUnsupported, resolveFork } from "./start-fork.ts";
+import { contextUnsupported, resolveFork, resolveSpawn } from "./start-fork.ts";
 import type { HandoffBase, StartBase, StartFacts, StartPlan } from "./start-plan.ts";
 import { isOpen } from "./transfer.ts";
 import { forbidding, stalenessOf } from "./staleness.ts";
@@ -26,9 +26,15 @@ export function resolveStartContext(facts: StartFacts): StartPlan {
     .toSorted((a, b) => a.createdAt - b.createdAt);
   const switches = open.filter(({ type }) => type === "provider_handoff");
   const forks = open.filter(({ type }) => type === "fork");
+  const spawned = open.findLast(
+    ({ type, requestedStrategy }) => type === "subagent_spawn" && requestedStrategy !== "none",
+  );
   // What a fork inherits comes before its own first run: one that has run is told of what it has not seen.
   const inherits = lastOrdinal(retainedBefore(facts)) === 0;
-  const base = resolveBase(facts, (inherits ? forks.at(-1) : undefined) ?? null, switches);
+  const base =
+    spawned === undefined
+      ? resolveBase(facts, (inherits ? forks.at(-1) : undefined) ?? null, switches)
+      : resolveSpawn(facts, spawned);
   const merges = open.filter(({ type, staleBase }) => type === "merge_back" && !staleBase);
   const newest = new Map(merges.map(({ sourceThreadId, id }) => [sourceThreadId, id]));
   const older = merges.filter(({ sourceThreadId, id }) => newest.get(sourceThreadId) !== id);

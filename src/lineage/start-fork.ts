@@ -6,6 +6,7 @@
  * - O2 `auto` takes the provider's fork where the point allows it, and text where it does not.
  * - O3 A fork whose outcome is not known is not asked for again before it has been looked for (C5.19).
  */
+import type { TransferId } from "../protocol/ids.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { lastOrdinal, retainedBefore } from "./coverage.ts";
 import { NATIVE_OBSTACLES, nativeFork, type NativeObstacle } from "./fork-availability.ts";
@@ -65,6 +66,30 @@ function forkedAlready(facts: StartFacts, transfer: TransferRecord): StartBase |
   return mine === undefined ? null : { kind: "none", providerThreadId: mine.id, transferId: transfer.id };
 }
 
+/** The first run of a subagent: what it is told of its parent, by text or as its own first items (C8.3). */
+export function resolveSpawn(facts: StartFacts, { id }: TransferRecord): StartBase {
+  const { channels, full } = facts.target.capabilities.context;
+  if (channels.length === 0 || !full) return contextUnsupported(facts.target);
+  return toldAnew(facts, { transferId: id, coverage: "full" });
+}
+
+function toldAnew(
+  facts: StartFacts,
+  told: { readonly transferId: TransferId; readonly coverage: "full" | "checkpoint" },
+): StartBase {
+  const retained = retainedBefore(facts);
+  return {
+    kind: "handoff",
+    into: "new",
+    ...told,
+    providerThreadId: unusedOf(facts)?.id ?? null,
+    runs: retained,
+    baseOrdinal: null,
+    sourceOrdinal: lastOrdinal(retained),
+    staleness: [],
+  };
+}
+
 function resolveText(facts: StartFacts, transfer: TransferRecord, carries: boolean): StartBase {
   if (!carries) {
     return {
@@ -82,19 +107,9 @@ function resolveText(facts: StartFacts, transfer: TransferRecord, carries: boole
   }
   const { channels, full } = facts.target.capabilities.context;
   if (channels.length === 0 || !full) return contextUnsupported(facts.target);
-  const retained = retainedBefore(facts);
   const { checkpointId, providerThreadRef } = transfer.sourcePoint;
-  return {
-    kind: "handoff",
-    into: "new",
-    transferId: transfer.id,
-    providerThreadId: unusedOf(facts)?.id ?? null,
-    coverage: checkpointId !== null && providerThreadRef === null ? "checkpoint" : "full",
-    runs: retained,
-    baseOrdinal: null,
-    sourceOrdinal: lastOrdinal(retained),
-    staleness: [],
-  };
+  const coverage = checkpointId !== null && providerThreadRef === null ? "checkpoint" : "full";
+  return toldAnew(facts, { transferId: transfer.id, coverage });
 }
 
 /** C4.9: the provider cannot be told what the run needs to know. */

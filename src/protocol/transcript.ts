@@ -99,6 +99,12 @@ export type TranscriptItem = ItemBody & {
   readonly at: number;
 };
 
+/** Of the history that a child was given of its parent (SPN-5). */
+export function isInherited(item: ItemBody): boolean {
+  if (item.kind === "context") return item.topic === "inherited_history";
+  return (item.kind === "user" || item.kind === "assistant") && item.inherited;
+}
+
 /** Calls of the newest step that have no result yet, in order. A provider with a loop of its own calls piece by piece. */
 export function openCalls(items: readonly TranscriptItem[]): Extract<AssistantPart, { callId: string }>[] {
   const closed = new Set<string>();

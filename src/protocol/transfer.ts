@@ -143,6 +143,8 @@ export interface HandoffRecord {
     readonly omittedItemIds: readonly number[];
     readonly checkpointRef: CheckpointId | null;
     readonly snapshotRef: ContextReference | null;
+    /** Handoffs of merge-backs whose words it has whole: who was told it was told those. */
+    readonly mergeBackIds?: readonly HandoffId[];
   };
   readonly budget: {
     readonly limit: number;

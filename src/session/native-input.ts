@@ -17,7 +17,6 @@ export interface TurnWords {
   readonly preambles: readonly Preamble[];
 }
 
-const HANDOFFS: ReadonlySet<string> = new Set(["handoff", "inherited_history"]);
 const MAIL_CHANNELS: readonly ContextChannel[] = ["history_items", "synthetic_user"];
 
 interface Words {
@@ -48,7 +47,9 @@ function wordsOf(body: ItemBody): Words[] {
     case "mail":
       return [{ kind: "mail", text: body.text }];
     case "context":
-      return HANDOFFS.has(body.topic)
+      // What was inherited is told by the text of its handoff.
+      if (body.topic === "inherited_history") return [];
+      return body.topic === "handoff"
         ? [{ kind: "handoff", text: body.text }]
         : [{ kind: "note", text: `[runtime: ${body.topic}]\n${body.text}` }];
     default:

@@ -6,7 +6,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import type { TranscriptItem } from "../protocol/transcript.ts";
+import { isInherited, type TranscriptItem } from "../protocol/transcript.ts";
 import type { ProviderSession } from "../providers/port.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { NativeConversation } from "./native-conversation.ts";
@@ -22,13 +22,20 @@ export interface Foreign {
   readonly inherited: boolean;
 }
 
-/** The part of a transcript that is one provider's conversation. */
+/**
+ * The part of a transcript that is one provider's conversation. What was inherited is first in it, also where the words of a
+ * request that no provider took were written before.
+ */
 export function conversationOf(
   items: readonly TranscriptItem[],
   foreign: Foreign | null,
 ): readonly TranscriptItem[] {
-  if (foreign === null) return items;
-  return items.filter(({ runId }) => (runId === null ? !foreign.inherited : !foreign.runs.has(runId)));
+  const seen =
+    foreign === null
+      ? items
+      : items.filter(({ runId }) => (runId === null ? !foreign.inherited : !foreign.runs.has(runId)));
+  if (seen.findIndex(isInherited) <= 0) return seen;
+  return [...seen.filter(isInherited), ...seen.filter((item) => !isInherited(item))];
 }
 
 export class Session {

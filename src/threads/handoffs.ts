@@ -51,6 +51,14 @@ function editable(look: Look, id: string): Found {
     );
   }
   requireUnarchived(look.agent(handoff.threadId));
+  const transfer = must(look.store.transfer(handoff.transferId), "transfer", handoff.transferId);
+  if (transfer.type === "subagent_spawn" || transfer.type === "subagent_result") {
+    throw new RejectedError(
+      "TRANSFER_STATE_INVALID",
+      `handoff ${id} tells of what was said between agents, as it was said, and cannot be changed; send a message instead.`,
+      { id, status: handoff.status },
+    );
+  }
   const starting = startingRun(look, handoff.threadId);
   if (starting !== null) {
     throw new RejectedError(
@@ -59,7 +67,6 @@ function editable(look: Look, id: string): Found {
       { id, status: handoff.status, runId: starting },
     );
   }
-  const transfer = must(look.store.transfer(handoff.transferId), "transfer", handoff.transferId);
   if (transfer.status === "resolved_portable" && handoffOf(transfer) === handoff.id)
     return { handoff, transfer };
   throw new RejectedError(
@@ -90,7 +97,7 @@ export function editHandoff(tx: Transaction, id: string, text: string): HandoffR
         toProviderThreadId,
         coveredRuns,
         coveredRunOrdinals,
-        payload: { ...handoff.payload, sections: ["manual"], omittedItemIds: [] },
+        payload: { ...handoff.payload, sections: ["manual"], omittedItemIds: [], mergeBackIds: [] },
         budget: { limit: tx.context.lineage.handoffBytes, used: bytes, unit: "bytes" },
         createdByProvider: null,
       },

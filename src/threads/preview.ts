@@ -9,7 +9,8 @@ import { countOrdinals, describeOrdinals, type OrdinalRange } from "../protocol/
 import type { ProviderSelection, ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffKind, StalenessSignal } from "../protocol/transfer.ts";
 import { destinationOf } from "../control/start.ts";
-import { type BuiltText, type Planned, planStart } from "../control/start-run.ts";
+import type { BuiltText } from "../control/start-build.ts";
+import { type Planned, planStart } from "../control/start-run.ts";
 import { covered } from "../lineage/coverage.ts";
 import type { HandoffBase, StartBase } from "../lineage/start-plan.ts";
 import { estimateTokens } from "../policy/estimate-tokens.ts";
@@ -161,7 +162,7 @@ function whyOf({ plan, facts }: Planned): string {
       if (base.into === "existing")
         return `The provider's conversation is resumed and told everything: a delta of ${named} would be one too many.`;
       const why = base.staleness.map((signal) => SIGNALS[signal]).join("; ");
-      const told = facts.fork === null ? `all runs (${runs})` : "what it inherits";
+      const told = facts.fork === null && base.runs.length > 0 ? `all runs (${runs})` : "what it inherits";
       return why === ""
         ? `The provider has no conversation of this thread yet: a new one is told ${told}.`
         : `A new conversation is told ${told}, because of the earlier one: ${why}.`;

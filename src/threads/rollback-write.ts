@@ -70,11 +70,12 @@ export function rangesOf(ranges: readonly OrdinalRange[]): number[][] {
   return ranges.map(([from, to]) => [from, to]);
 }
 
-/** After every fork that was taken of it: a fork tells of what was taken back later, and not of what was before (C9.9). */
+/** After every fork and every child that was taken of it: such a one tells of what was taken back later, and not of what was before (C9.9). */
 function timeOf(tx: Transaction, { threadId, thread }: ThreadAgent): number {
   let last = Math.max(tx.now, thread.lastRollback?.at ?? 0);
   for (const { type, sourceThreadId, createdAt } of allOf((page) => tx.store.transfersOf(threadId, page)))
-    if (type === "fork" && sourceThreadId === threadId) last = Math.max(last, createdAt + 1);
+    if ((type === "fork" || type === "subagent_spawn") && sourceThreadId === threadId)
+      last = Math.max(last, createdAt + 1);
   return last;
 }
 

@@ -4,7 +4,8 @@
  */
 import type { Summariser } from "../lineage/handoff/summarise.ts";
 import { NOTHING_TRIED, type StartMemory } from "../control/start-facts.ts";
-import { type BuiltText, buildTexts, type Planned } from "../control/start-run.ts";
+import { type BuiltText, buildTexts } from "../control/start-build.ts";
+import type { Planned } from "../control/start-run.ts";
 
 /** `plan` answers `planned: null` where nothing can be planned. @throws RejectedError as `buildTexts`. */
 export async function toldTexts<T extends { readonly planned: Planned | null }>(

@@ -2,7 +2,7 @@
 import { expect, test, describe } from "vitest";
 import { NOTHING_TRIED, startFacts } from "../../src/control/start-facts.ts";
 import { destinationOf } from "../../src/control/start.ts";
-import type { ThreadAgent } from "../../src/control/start-texts.ts";
+import type { ThreadAgent } from "../../src/control/start-request.ts";
 import type { Look } from "../../src/control/transaction.ts";
 import { DEFAULT_LINEAGE_LIMITS } from "../../src/protocol/lineage-limits.ts";
 import { repeat, say } from "../../src/providers/scripted/script.ts";

@@ -20,8 +20,9 @@ const write = defineTool({
 async function open(
   store: (typeof STORES)[number],
   script: Script = [echo("A")],
+  model: { readonly contextWindow?: number } = {},
 ): Promise<{ h: Harness; b: ScriptedProvider }> {
-  const b = scripted({ "/root": [echo("B")] });
+  const b = scripted({ "/root": [echo("B")] }, { models: { scripted: model } });
   const scripts = { "/root": script, "/root/helper": [repeat(say("the helper's result"))] };
   const h = await harness({ store, scripts, others: { b }, runtime: { tools: [write] } });
   return { h, b };
@@ -283,11 +284,57 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     expect(
       rows.filter(({ targetThreadId }) => targetThreadId === h.tree.id).map(({ status }) => status),
     ).toEqual(["consumed", "consumed"]);
-    // Another conversation has not heard of the fork yet.
+  });
+
+  test("C7.6 C4.11 what a switch tells of a fork is not told again by its next merge-back, now or later", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    const id = await fork(h);
+    await run(h, "f1;", id);
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q2;", h.tree.id, "b");
+    const [, first] = await handoffsOf(h);
     await run(h, "f2;", id);
     await h.runtime.threads.mergeBack(id);
+    // This conversation has not heard of the fork yet: the switch tells of its first run, the merge-back of its second.
     await run(h, "q3;", h.tree.id, "scripted");
-    expect((await handoffsOf(h)).at(-1)).toMatchObject({ coveredRuns: [[1, 2]] });
+    const [delta, merge] = (await handoffsOf(h)).slice(-2);
+    expect(delta!.payload.mergeBackIds).toEqual([first!.id]);
+    expect(delta!.summaryText).toContain("f1;");
+    expect(merge).toMatchObject({ coveredRuns: [[2, 2]] });
+    expect(merge!.summaryText).not.toContain("f1;");
+    await run(h, "f3;", id);
+    await h.runtime.threads.mergeBack(id);
+    await run(h, "q4;", h.tree.id, "scripted");
+    expect((await handoffsOf(h)).at(-1)).toMatchObject({ coveredRuns: [[3, 3]] });
+    expect(count(sent(h.provider), "User, run 1 ===\\nf1;")).toBe(1);
+  });
+
+  test("C6.7 the texts of one start share what is left of the window, and each is told with a message at least", async () => {
+    const { h, b } = await open(
+      store,
+      [repeat(say((context) => `A took ${context.inputs.at(-1)} ${"z".repeat(3_000)}`))],
+      {
+        contextWindow: 32_000,
+      },
+    );
+    await using _ = h;
+    for (const at of [1, 2, 3]) await run(h, `q${at}; ${"x".repeat(2_000)}`);
+    const [one, two] = [await fork(h), await fork(h)];
+    for (const [id, words] of [
+      [one, "f1;"],
+      [two, "g1;"],
+    ] as const) {
+      for (const at of [1, 2]) await run(h, `${words}${at} ${"y".repeat(3_000)}`, id);
+      await h.runtime.threads.mergeBack(id);
+    }
+    const left = 32_000 - 16_000;
+    await run(h, "go;", h.tree.id, "b");
+    const told = (await handoffsOf(h)).filter(({ targetRunId }) => targetRunId !== null).slice(-3);
+    expect(told.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThanOrEqual(left);
+    for (const { payload } of told) expect(payload.items).toBeGreaterThan(0);
+    expect(sent(b)).toContain("go;");
   });
 
   test("C7.7 files that were changed on both sides are named", async () => {

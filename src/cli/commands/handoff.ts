@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import type { HandoffRecord } from "../../protocol/transfer.ts";
 import type { CommandReceipt } from "../../runtime/command-tree.ts";
+import { describeOrdinals } from "../../protocol/ordinals.ts";
 import { runsNamed } from "../screen/coverage-lines.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { figure } from "../screen/words.ts";
@@ -70,6 +71,13 @@ function told({ coveredRuns }: HandoffRecord): string {
   return coveredRuns.length === 0 ? "no runs" : runsNamed(coveredRuns);
 }
 
+/** Messages of the source that it holds. */
+function itemsNamed({ coveredRanges, payload }: HandoffRecord): string {
+  if (coveredRanges.length === 0) return "";
+  const items = describeOrdinals(coveredRanges.map(([from, to]) => [from, to - 1] as const));
+  return `, ${figure(payload.items)} ${payload.items === 1 ? "message" : "messages"} of items ${items}`;
+}
+
 function handoffLines(terminal: Terminal, handoff: HandoffRecord): string[] {
   const { kind, status, deliveredAt, budget, bytes, payload, supersededBy } = handoff;
   const delivered =
@@ -78,7 +86,7 @@ function handoffLines(terminal: Terminal, handoff: HandoffRecord): string[] {
   return [
     terminal.paint("bold", `${handoff.id}  ${kind.replaceAll("_", " ")}`),
     `${status}${supersededBy === null ? "" : ` by ${supersededBy}`}, ${delivered}`,
-    `for ${handoff.threadId}, of ${handoff.sourceThreadId}: ${told(handoff)}`,
+    `for ${handoff.threadId}, of ${handoff.sourceThreadId}: ${told(handoff)}${itemsNamed(handoff)}`,
     `${figure(budget.used)} of ${figure(budget.limit)} ${budget.unit} (${figure(bytes)} bytes), ${left === 0 ? "nothing left out" : `${figure(left)} items left out`}` +
       (handoff.createdByProvider === null ? "" : `, summarised by ${clean(handoff.createdByProvider)}`),
     "",

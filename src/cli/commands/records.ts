@@ -168,7 +168,7 @@ function switchLines(terminal: Terminal, transfer: TransferRecord, thread: strin
       : `${name(transfer.sourceThreadId)} → ${name(transfer.targetThreadId)}`;
   const since =
     transfer.type === "merge_back" ? "what came after the fork" : `after run ${basePoint?.ordinal}`;
-  const from = basePoint === null ? "all" : since;
+  const from = basePoint === null ? toldFrom(transfer) : since;
   const how =
     resolution === null
       ? `asked for: ${clean(requestedStrategy)}`
@@ -181,10 +181,23 @@ function switchLines(terminal: Terminal, transfer: TransferRecord, thread: strin
   return [
     `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${state}`,
     `    ${way}`,
-    ...wrap(`${from}, up to run ${sourcePoint.ordinal}, ${how}${stale}${failed}`, terminal.room - 4).map(
+    ...wrap(`${from}, up to ${placeOf(sourcePoint)}, ${how}${stale}${failed}`, terminal.room - 4).map(
       (line) => `    ${line}`,
     ),
   ];
+}
+
+function toldFrom({ type, note }: TransferRecord): string {
+  if (type === "subagent_result") return `the result (${opening(note)})`;
+  if (type !== "subagent_spawn" || note === "all") return "all";
+  return note === "none" ? "nothing" : `the last ${note} turns`;
+}
+
+/** A run, or the step of it at which it was cut. */
+function placeOf({ ordinal, turnItemId, cut }: TransferRecord["sourcePoint"]): string {
+  return turnItemId === null || cut === "inclusive"
+    ? `run ${ordinal}`
+    : `item ${turnItemId} in run ${ordinal}`;
 }
 
 async function namesOf(tree: TreeReader): Promise<ReadonlyMap<string, string>> {

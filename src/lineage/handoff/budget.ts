@@ -29,6 +29,14 @@ export interface BudgetRequest {
   readonly occupied: number;
   /** The user's message that goes along. */
   readonly message: { readonly text: string; readonly images: number; readonly attachments: number };
+  /** What the other texts of the same start leave of the window, and of what the provider recommends. */
+  readonly most?: Size | undefined;
+}
+
+/** Of a text, or of the room for one. */
+export interface Size {
+  readonly bytes: number;
+  readonly chars: number;
 }
 
 export function budgetFor(request: BudgetRequest): HandoffBudget {
@@ -50,7 +58,54 @@ export function budgetFor(request: BudgetRequest): HandoffBudget {
   // The cap in bytes is a handoff's; a seed has its own cap in characters.
   if (configured.unit === "tokens") caps.push({ unit: "bytes", limit: limits.handoffBytes });
   if (request.providerMaxChars !== null) caps.push({ unit: "chars", limit: request.providerMaxChars });
+  if (request.most !== undefined) {
+    caps.push({ unit: "bytes", limit: request.most.bytes }, { unit: "chars", limit: request.most.chars });
+  }
   return narrowest(caps);
+}
+
+/**
+ * Of messages that go as such into a conversation of ours: all that the window has room for. No estimate of a request counts
+ * more than one token for two bytes.
+ */
+export function conversationBudget({
+  limits,
+  window,
+  occupied,
+  message,
+}: Omit<BudgetRequest, "configured" | "providerMaxChars" | "most">): HandoffBudget {
+  const room = roomOf(window ?? ASSUMED_CONTEXT_WINDOW, limits) - occupied;
+  const limit = Math.max(0, 2 * room - byteLength(message.text));
+  return { limit, unit: "bytes", maxBytes: limit, maxChars: limit };
+}
+
+/** What all the texts of a start may take together; the cap of each is its own (C6.7). */
+export function roomForAll({
+  limits,
+  window,
+  occupied,
+  message,
+  providerMaxChars,
+}: Omit<BudgetRequest, "configured" | "most">): Size {
+  const left = roomOf(window ?? ASSUMED_CONTEXT_WINDOW, limits) - occupied - byteLength(message.text);
+  return { bytes: Math.max(0, left), chars: providerMaxChars ?? Number.POSITIVE_INFINITY };
+}
+
+/** Who wants less than an equal share leaves the rest to the others. Who must have what it wants gets it first. */
+export function shareOut(
+  wants: readonly number[],
+  room: number,
+  must: ReadonlySet<number> = new Set(),
+): readonly number[] {
+  const given = [...wants];
+  let left = room - wants.reduce((sum, want, at) => sum + (must.has(at) ? want : 0), 0);
+  const open = [...wants.keys()].filter((at) => !must.has(at)).toSorted((a, b) => wants[a]! - wants[b]!);
+  open.forEach((at, done) => {
+    const share = Math.floor(Math.max(0, left) / (open.length - done));
+    given[at] = Math.min(wants[at]!, share);
+    left -= given[at];
+  });
+  return given;
 }
 
 /** Tokens of a window that what was said before may take; the rest is kept for a run. Below zero for a small one. */

@@ -9,6 +9,7 @@
  * - H3 The text is redacted piece by piece before anything is measured or cut, and once more as a whole; redaction never
  *   lets a text grow.
  */
+import type { HandoffId } from "../../protocol/ids.ts";
 import type { HandoffKind, HandoffStrategy } from "../../protocol/transfer.ts";
 import { Meter, usedOf } from "./budget.ts";
 import { DialogueSelection } from "./dialogue.ts";
@@ -61,11 +62,13 @@ export function buildHandoff(given: HandoffInput): HandoffBuild {
         omittedItemIds: composed.left.ids,
         checkpointRef: input.checkpoint?.record.id ?? null,
         snapshotRef: snapshot === null ? null : { revision: snapshot.revision, digest: snapshot.digest },
+        ...(composed.whole.length === 0 ? {} : { mergeBackIds: composed.whole }),
       },
       budget: { limit: budget.limit, used: usedOf(text, budget), unit: budget.unit },
       createdByProvider: summarised && summary.kind === "text" ? summary.author : null,
     },
-    coveredRanges: heldRanges(gathered.inside, composed.left.ids),
+    coveredRanges: heldRanges(insideOf(input, gathered), composed.left.ids),
+    pinned: input.redact(composed.pinned),
     mode: summarised ? "summary_plus_recent" : "recent",
   };
 }
@@ -90,16 +93,16 @@ interface Source {
   readonly derived: readonly Section[];
 }
 
-/** A subagent is told what was said, and nothing else (SPN-5). */
+/** A subagent is told what was pinned and what was said, and nothing else (SPN-5). */
 function sectionsOf(input: HandoffInput, gathered: Gathered): Pick<Source, "pinned" | "derived"> {
-  if (input.purpose === "subagent_spawn") return { pinned: [], derived: [] };
+  if (input.purpose === "subagent_spawn") return { pinned: pinnedSections(input), derived: [] };
   return { pinned: pinnedSections(input), derived: derivedSections(input, gathered) };
 }
 
 /** A goal alone is nothing to tell, and of a delta neither is what stands apart from its runs; that one has failed is. */
 function tellsAnything({ input, gathered, pinned, derived }: Source): boolean {
   if (gathered.dialogue.length > 0) return true;
-  if (input.purpose === "subagent_spawn") return false;
+  if (input.purpose === "subagent_spawn") return pinned.length > 0;
   if (ordinalsOf(input.segments.at(-1) ?? { runs: [] }).length > 0) return true;
   const pins = pinned.some(({ name, lines }) => name !== "goal_and_constraints" || lines.length > 1);
   return input.extent !== "delta" && (pins || derived.length > 0);
@@ -107,6 +110,9 @@ function tellsAnything({ input, gathered, pinned, derived }: Source): boolean {
 
 interface Composed {
   readonly text: string;
+  /** The pinned sections in it. */
+  readonly pinned: string;
+  readonly whole: readonly HandoffId[];
   readonly sections: readonly string[];
   readonly items: number;
   readonly left: LeftOut;
@@ -154,7 +160,9 @@ function compose(source: Source, order: "pins_first" | "messages_first"): Compos
   if (summary !== "") sections.push("summary");
   if (said !== "") sections.push("dialogue");
   const text = top + outcomes.text + body + summary + said + footer(left, input.readTool);
-  return { text, sections, items: dialogue.size, left };
+  const pins = pinned.map(({ name }) => taken.get(name)!.text).join("");
+  const whole = parts.flatMap((part) => part.whole);
+  return { text, pinned: pins, whole, sections, items: dialogue.size, left };
 }
 
 const OUTCOMES_HEADING = "\n== How the runs ended ==\n";
@@ -173,6 +181,8 @@ function byUrgency(sections: readonly Section[]): readonly Section[] {
 interface Taken {
   readonly text: string;
   readonly dropped: number;
+  /** Merge-backs that are in it whole. */
+  readonly whole: readonly HandoffId[];
 }
 
 function takeSection({ title, lines, ordered }: Section, meter: Meter): Taken {
@@ -182,15 +192,17 @@ function takeSection({ title, lines, ordered }: Section, meter: Meter): Taken {
 /** Lines as far as they fit, from the first; then in the order in which things happened. */
 function takeLines(title: string, lines: readonly Line[], meter: Meter, ordered = false): Taken {
   const kept: string[] = [];
+  const whole: HandoffId[] = [];
   let prefix = title;
-  for (const { text, short } of lines) {
+  for (const { text, short, mergeBack } of lines) {
     const line = [text, short].find((form) => form !== undefined && meter.take(`${prefix}- ${form}\n`));
     if (line === undefined) continue;
     prefix = "";
     kept.push(`- ${line}\n`);
+    if (mergeBack !== undefined && line === text) whole.push(mergeBack);
   }
   const text = (ordered ? kept : kept.toReversed()).join("");
-  return { text: text === "" ? "" : title + text, dropped: lines.length - kept.length };
+  return { text: text === "" ? "" : title + text, dropped: lines.length - kept.length, whole };
 }
 
 /** A summary is the one text that is cut rather than left out. */
@@ -217,6 +229,12 @@ function leftOut(
     if (utterance.segment === own && !dialogue.has(at)) ids.push(utterance.index);
   }
   return { messages: gathered.dialogue.length - dialogue.size, ids, lines, ancestors };
+}
+
+/** Of a run, a subagent is told no more than what was said in it. */
+function insideOf({ purpose, segments }: HandoffInput, { inside, dialogue }: Gathered): readonly number[] {
+  if (purpose !== "subagent_spawn") return inside;
+  return dialogue.filter(({ segment }) => segment === segments.length - 1).map(({ index }) => index);
 }
 
 /** Items of the source that the text tells of, as ranges `[from, to)`. */

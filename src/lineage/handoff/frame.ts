@@ -10,7 +10,8 @@ const TELLS: Readonly<Record<HandoffPurpose, string>> = {
   provider_handoff: "This is what this conversation held before you went on with it.",
   fork: "This is the conversation that yours was forked from.",
   merge_back: "This is what a fork of this conversation has done.",
-  subagent_spawn: "This is history of the agent that has started you; it was not said to you.",
+  subagent_spawn:
+    "This is history of the agent that has started you; it was not said to you. Work that is still open in it belongs to that agent.",
 };
 
 /** Bytes of a title or a reason inside the frame. */

@@ -8,7 +8,7 @@
  */
 import type { Redact } from "../../platform/redact.ts";
 import type { Effect } from "../../protocol/agent.ts";
-import type { RunId, ThreadId, WorkId } from "../../protocol/ids.ts";
+import type { HandoffId, RunId, ThreadId, WorkId } from "../../protocol/ids.ts";
 import type { LineageLimits } from "../../protocol/lineage-limits.ts";
 import type { OrdinalRange } from "../../protocol/ordinals.ts";
 import type { RunRecord } from "../../protocol/run.ts";
@@ -28,6 +28,7 @@ export type HandoffRun = Pick<RunRecord, "id" | "ordinal" | "status" | "reason" 
 /** What a fork has brought back into a run, in the words in which it was told. */
 export interface MergeBackFact {
   readonly runId: RunId;
+  readonly handoffId: HandoffId;
   readonly text: string;
 }
 
@@ -117,6 +118,8 @@ export interface BuiltHandoff {
     readonly createdByProvider: string | null;
   };
   readonly coveredRanges: HandoffRecord["coveredRanges"];
+  /** The sections of it that copy what was pinned. */
+  readonly pinned: string;
   /** The mode that was used in the end (C6.5). */
   readonly mode: HandoffInput["mode"];
 }

@@ -6,6 +6,7 @@
  * - S2 Output of tools is redacted, then cut (C13.8).
  */
 import { byteLength } from "../../platform/text.ts";
+import type { HandoffId } from "../../protocol/ids.ts";
 import type { SnapshotLine } from "../../protocol/snapshot.ts";
 import { endingOf, placeOf } from "./frame.ts";
 import type { Gathered } from "./gather.ts";
@@ -38,6 +39,8 @@ export interface Line {
   readonly text: string;
   /** Stands for it where there is no room for the whole. */
   readonly short?: string;
+  /** The merge-back whose words these are. */
+  readonly mergeBack?: HandoffId;
 }
 
 export interface Section {
@@ -202,13 +205,13 @@ function failureLines(
 function mergeBackLines({ segments, redact, limits }: HandoffInput): readonly Line[] {
   return segments
     .flatMap(({ runs, mergeBacks = [] }, segment) =>
-      mergeBacks.flatMap(({ runId, text }): Line[] => {
+      mergeBacks.flatMap(({ runId, handoffId, text }): Line[] => {
         const run = runs.find(({ id }) => id === runId);
         if (run === undefined || run.rolledBack) return [];
         const told = clean(text, redact).trim();
         const where = `told in ${placeOf({ segment, run }, segments)}:`;
         const short = `${where}\n${tail(told, limits.historyTailBytes)}`;
-        return [{ text: `${where}\n${told}`, short }];
+        return [{ text: `${where}\n${told}`, short, mergeBack: handoffId }];
       }),
     )
     .toReversed()

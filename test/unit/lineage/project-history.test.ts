@@ -1,6 +1,12 @@
 /** SPN-5: what a child sees of its parent's transcript. */
 import { describe, expect, test } from "vitest";
-import { parseForkTurns, projectHistory, type HistoryRequest } from "../../../src/lineage/project-history.ts";
+import {
+  inheritedItems,
+  parseForkTurns,
+  projectHistory,
+  type HistoryRequest,
+  type Inheritance,
+} from "../../../src/lineage/project-history.ts";
 import { redact } from "../../../src/platform/redact.ts";
 import type { RunId } from "../../../src/protocol/ids.ts";
 import type { ItemBody, TranscriptItem } from "../../../src/protocol/transcript.ts";
@@ -85,13 +91,21 @@ const base: HistoryRequest = {
   runs: [run(1), run(2, true), run(3), run(4)],
   currentRun: runId(4),
   turns: "all",
-  parent: "/root",
-  redact,
-  toOtherProvider: false,
 };
 
+const inherited = (request: HistoryRequest, more: Partial<Inheritance> = {}): readonly ItemBody[] =>
+  inheritedItems({
+    kept: projectHistory(request),
+    pinned: "",
+    leftOut: 0,
+    parent: "/root",
+    redact,
+    toOtherProvider: false,
+    ...more,
+  });
+
 const texts = (request: HistoryRequest): string[] =>
-  projectHistory(request).items.map((item) => {
+  inherited(request).map((item) => {
     if (item.kind === "user" || item.kind === "mail") return item.text;
     if (item.kind === "assistant")
       return item.parts.map((part) => ("text" in part ? part.text : part.name)).join("|");
@@ -137,9 +151,7 @@ describe("the projection", () => {
   });
 
   test("SPN-5 nothing of the step that makes the call, and nothing appended later", () => {
-    const { items: projected, text } = projectHistory(base);
-    expect(JSON.stringify(projected)).not.toMatch(/spawn|too late|earlier call/);
-    expect(text).not.toMatch(/spawn|too late|earlier call/);
+    expect(JSON.stringify(inherited(base))).not.toMatch(/spawn|too late|earlier call/);
   });
 
   test.for([
@@ -160,13 +172,12 @@ describe("the projection", () => {
   });
 
   test("SPN-5 none carries nothing, and so does an empty history", () => {
-    const nothing = { items: [], text: "", coveredRanges: [], bytes: 0 };
-    expect(projectHistory({ ...base, turns: "none" })).toEqual(nothing);
-    expect(projectHistory({ ...base, items: [], before: 0 })).toEqual(nothing);
+    expect(inherited({ ...base, turns: "none" })).toEqual([]);
+    expect(inherited({ ...base, items: [], before: 0 })).toEqual([]);
   });
 
   test("SPN-5 inherited input is marked, detached from its mail, and free of provider data", () => {
-    const { items: projected } = projectHistory(base);
+    const projected = inherited(base);
     expect(projected[0]).toEqual({ kind: "user", text: "one", mailId: null, workId: null, inherited: true });
     expect(projected[1]).toEqual({
       kind: "assistant",
@@ -178,7 +189,7 @@ describe("the projection", () => {
   });
 
   test("SPN-5 the notice names the parent, denies authority and disowns pending work", () => {
-    const notice = projectHistory({ ...base, parent: "/root/lead" }).items.at(-1);
+    const notice = inherited(base, { parent: "/root/lead" }).at(-1);
     expect(notice).toMatchObject({ kind: "context", topic: "inherited_history" });
     expect(JSON.stringify(notice)).toMatch(
       /background.*no permission.*open in it belongs to \/root\/lead, not to you/,
@@ -197,26 +208,26 @@ describe("the projection", () => {
     expect(texts({ ...request, turns: 5 })).toEqual(["new", "inherited_history"]);
   });
 
-  test("SPN-5 the ranges name exactly what is held", () => {
-    expect(projectHistory(base).coveredRanges).toEqual([
-      [1, 2],
-      [5, 6],
-      [7, 8],
-      [9, 11],
-      [13, 14],
-    ]);
+  test("SPN-5 answers that the parent has inherited come along where no run asks for the child", () => {
+    const before = transcript([null, 0, { ...says("answer", "old answer"), inherited: true } as ItemBody]);
+    const request = { ...base, items: before, before: 1, runs: [], currentRun: null };
+    expect(texts(request)).toEqual(["old answer", "inherited_history"]);
   });
 
-  test("the handoff's text is redacted, the items only for another provider", () => {
+  test("SPN-5 C6.4 what is pinned comes first, and the notice says what had no room", () => {
+    const items = inherited(base, { pinned: "\n== Decisions ==\n- use tabs\n", leftOut: 3 });
+    expect(items[0]).toEqual({
+      kind: "context",
+      topic: "inherited_history",
+      text: "Pinned by /root:\n== Decisions ==\n- use tabs",
+    });
+    expect(JSON.stringify(items.at(-1))).toContain("3 of its messages had no room and are left out.");
+  });
+
+  test("SEC-3 the items are redacted for another provider only", () => {
     const secret = transcript([1, 1, user("password=hunter2")], [2, 1, says("tools", "spawn")]);
     const request = { ...base, items: secret, before: 1, runs: [run(1), run(2)], currentRun: runId(2) };
-    const same = projectHistory(request);
-    expect(same.text).toContain("password=***");
-    expect(same.text).not.toContain("hunter2");
-    expect(same.items[0]).toMatchObject({ text: "password=hunter2" });
-    expect(projectHistory({ ...request, toOtherProvider: true }).items[0]).toMatchObject({
-      text: "password=***",
-    });
-    expect(same.bytes).toBe(Buffer.byteLength(same.text));
+    expect(inherited(request)[0]).toMatchObject({ text: "password=hunter2" });
+    expect(inherited(request, { toOtherProvider: true })[0]).toMatchObject({ text: "password=***" });
   });
 });
