@@ -4,7 +4,7 @@ import type { EventType } from "../protocol/events.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { Acting } from "./caller.ts";
 import type { Touched } from "./interrupt.ts";
-import { must, type Transaction } from "./transaction.ts";
+import type { Transaction } from "./transaction.ts";
 
 type Kind = "started" | "interacted" | "interrupted";
 
@@ -14,7 +14,7 @@ export function activity(
   acting: Acting,
   kind: Kind,
   target: AgentRecord,
-  work: WorkRecord | null,
+  work: Pick<WorkRecord, "id"> | null,
 ): void {
   if (acting.agent === null) return;
   tx.emit(
@@ -29,9 +29,10 @@ export function activity(
 
 /** Says of each agent that an interrupt has touched which works of it have ended thereby. */
 export function interruptedActivities(tx: Transaction, acting: Acting, touched: readonly Touched[]): void {
-  const ended = tx.effects.worksEnded.map((id) => must(tx.store.work(id), "work", id));
   for (const { threadId } of touched) {
-    const works = ended.filter((work) => work.executor === threadId);
+    const works = [...tx.effects.worksEnded].flatMap(([id, executor]) =>
+      executor === threadId ? { id } : [],
+    );
     for (const work of works.length === 0 ? [null] : works) {
       activity(tx, acting, "interrupted", tx.agent(threadId), work);
     }

@@ -28,8 +28,7 @@ export function memoryChange(tx: Transaction): MemoryChange {
     // Nobody is woken where nothing may start; whoever raises the budget wakes them.
     wake: [...effects.wake].flatMap((id) => (isSpent(tx.agent(id)) ? [] : (candidate(tx, id) ?? []))),
     resume: [...effects.resume].flatMap((id) => candidate(tx, id) ?? []),
-    unqueued: effects.worksEnded.flatMap((id) => {
-      const { executor } = tx.store.work(id)!;
+    unqueued: [...effects.worksEnded.values()].flatMap((executor) => {
       const agent = tx.agent(executor);
       const starts = tx.store.mailbox(executor).triggers > 0 && !isSpent(agent);
       return agent.currentRun === null && !starts ? [executor] : [];

@@ -33,7 +33,8 @@ export interface Effects {
   readonly stop: { readonly threadId: ThreadId; readonly runId: RunId; readonly why: string }[];
   readonly settled: { readonly threadId: ThreadId; readonly runId: RunId }[];
   readonly closed: ThreadId[];
-  readonly worksEnded: WorkId[];
+  /** With who has done them: a record that holds its whole answer now is not read back for that. */
+  readonly worksEnded: Map<WorkId, ThreadId>;
   /** Unread mail of these agents has come, gone or changed; host-driven waiters look again. */
   readonly mail: Set<ThreadId>;
   /** Items appended to transcripts, for the sessions that are loaded. */
@@ -167,7 +168,7 @@ export class Transaction extends Look {
     stop: [],
     settled: [],
     closed: [],
-    worksEnded: [],
+    worksEnded: new Map(),
     mail: new Set(),
     items: [],
     events: [],

@@ -181,7 +181,7 @@ export function endWork(tx: Transaction, id: WorkId, ending: Ending): WorkRecord
     },
   );
   completedActivity(tx, ended);
-  tx.effects.worksEnded.push(id);
+  tx.effects.worksEnded.set(id, work.executor);
   endWaitsOnWork(tx, id);
   return ended;
 }

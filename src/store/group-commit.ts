@@ -3,7 +3,8 @@
  * flush a tick, waiting for a lock that another process holds, and taking turns with it; what a transaction is, the
  * backend knows.
  *
- * - G1 Operations run and settle in the order in which they were submitted.
+ * - G1 Operations run and settle in the order in which they were submitted; what is urgent, the renewal of leases, goes before
+ *   all that is queued, so that no pile of heavy ones costs the lease (REC-6).
  * - G2 A busy backend never blocks the event loop: the group is tried again, first at once, then by timer, until
  *   `busyTimeoutMs` has passed for its oldest operations.
  * - G3 After a group, a process that has seen another one write lets it have a turn: it waits until the other has
@@ -55,9 +56,11 @@ export class GroupCommit {
     this.#afterCommit = afterCommit;
   }
 
-  submit<T>(tree: TreeId | null, run: (tx: BackendTx) => T): Promise<T> {
+  submit<T>(tree: TreeId | null, run: (tx: BackendTx) => T, urgent = false): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ tree, run, outcome: null, resolve: resolve as (value: unknown) => void, reject });
+      const pending = { tree, run, outcome: null, resolve: resolve as (value: unknown) => void, reject };
+      if (urgent) this.#queue.unshift(pending);
+      else this.#queue.push(pending);
       if (this.#armed) return;
       this.#armed = true;
       this.#clock.defer(() => this.#flush());

@@ -33,8 +33,8 @@ export function createStore(backend: Backend, settings: StoreSettings): Store {
     told.clear();
   });
 
-  const submit = <T>(tree: TreeId | null, run: (tx: BackendTx) => T): Promise<T> =>
-    closed ? Promise.reject(isClosed(backend.name)) : group.submit(tree, run);
+  const submit = <T>(tree: TreeId | null, run: (tx: BackendTx) => T, urgent = false): Promise<T> =>
+    closed ? Promise.reject(isClosed(backend.name)) : group.submit(tree, run, urgent);
 
   async function read<T>(plan: (view: BackendView) => T): Promise<T> {
     for (let tries = 1; ; tries += 1) {
@@ -61,7 +61,7 @@ export function createStore(backend: Backend, settings: StoreSettings): Store {
         told.add(record.treeId);
       }),
     claim: (request) => submit(null, (tx) => claim(tx, request)),
-    heartbeat: (leases, leaseMs) => submit(null, (tx) => heartbeat(tx, leases, leaseMs)),
+    heartbeat: (leases, leaseMs) => submit(null, (tx) => heartbeat(tx, leases, leaseMs), true),
     release: (lease, options) => submit(null, (tx) => release(tx, lease, options?.abandon === true)),
     claimable: (limit, provenDead) => read((view) => claimable(view, limit, provenDead)),
     commit: <T>(lease: Lease, plan: (tx: StoreTx) => T) =>

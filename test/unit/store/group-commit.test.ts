@@ -103,6 +103,29 @@ describe("one tick", () => {
     ]);
   });
 
+  test("REC-6 lets what is urgent go before all that is heavy and queued, so that it waits for one operation at most", async () => {
+    const { steps, state, group } = build();
+    const ran: string[] = [];
+    const heavy = (name: string) =>
+      group.submit(null, () => {
+        ran.push(name);
+        steps.spend(1000);
+      });
+    const answers = ["one", "two", "three", "four"].map(heavy);
+    steps.step();
+    const renewal = group.submit(null, () => ran.push("renewal"), true);
+    steps.step();
+    expect([ran, state.groups]).toEqual([
+      ["one", "renewal", "two"],
+      [1, 2],
+    ]);
+    await renewal;
+    steps.step();
+    steps.step();
+    await Promise.all(answers);
+    expect(ran.slice(3)).toEqual(["three", "four"]);
+  });
+
   test("fails as a whole when its transaction does, and the next one does not", async () => {
     const { steps, state, group } = build();
     const failed = Promise.allSettled([1, 2].map((n) => group.submit(null, () => n)));
