@@ -14,7 +14,7 @@ import type {
   TransferId,
   WorkId,
 } from "../protocol/ids.ts";
-import type { MailRecord } from "../protocol/mail.ts";
+import type { MailboxCapacity, MailRecord } from "../protocol/mail.ts";
 import { PROFILES, type Profile } from "../protocol/profile.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -68,6 +68,10 @@ export interface Memory {
   readonly shown: Map<MailId, { items: number; handed: number }>;
   /** Events by what they are about: `work.ended wrk_…`. */
   readonly events: Map<string, number>;
+  /** Messages and bytes of mailboxes, reservations included. */
+  readonly boxes: Map<ThreadId, MailboxCapacity>;
+  /** Budgets that are passed, and how often each run has used something since. */
+  readonly passed: Map<string, { readonly limit: number; readonly runs: Map<RunId, number> }>;
   lastEvent: number;
 }
 
@@ -86,6 +90,8 @@ export function newMemory(): Memory {
     items: new Map(),
     shown: new Map(),
     events: new Map(),
+    boxes: new Map(),
+    passed: new Map(),
     lastEvent: 0,
   };
 }

@@ -3,6 +3,7 @@ import type { WorkId } from "../protocol/ids.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import { isSettled } from "../protocol/run.ts";
 import type { WorkRecord } from "../protocol/work.ts";
+import { spentScope } from "../control/spent-scope.ts";
 import { broken, type Formula, type Picture, type Violation } from "./invariants-picture.ts";
 
 function* endings(picture: Picture): Iterable<Violation> {
@@ -185,6 +186,9 @@ function* wakes(picture: Picture): Iterable<Violation> {
         continue;
       const work = picture.workOf.get(mail.resultOf);
       if (work === undefined || work.wake === "never" || work.holds.length > 0) continue;
+      // What a spent budget ends wakes nobody in its scope (BUD-2).
+      if (work.outcome?.ending === "budget_exhausted") continue;
+      if (spentScope(picture.tree.exhausted, agent.path) !== null) continue;
       yield broken("WAI-1", `${agent.path} is idle and the result of ${name(work)} does not wake it`);
     }
   }

@@ -8,6 +8,7 @@
  */
 import type { TreeId } from "../protocol/ids.ts";
 import type { StoreView } from "../store/port.ts";
+import { boundFormulas } from "./invariants-bounds.ts";
 import { logFormulas } from "./invariants-log.ts";
 import { mailFormulas } from "./invariants-mail.ts";
 import { type Formula, newMemory, remember, takePicture, type Violation } from "./invariants-picture.ts";
@@ -28,6 +29,7 @@ const FORMULAS: readonly Formula[] = [
   ...runFormulas,
   ...threadFormulas,
   ...transferFormulas,
+  ...boundFormulas,
   ...logFormulas,
 ];
 

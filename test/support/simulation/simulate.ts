@@ -9,6 +9,7 @@ import type { Clock } from "../../../src/platform/clock.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
 import type { LineageLimitsInput } from "../../../src/protocol/lineage-limits.ts";
 import { type ProfileName, PROFILES } from "../../../src/protocol/profile.ts";
+import { spentScope } from "../../../src/control/spent-scope.ts";
 import type { Tree } from "../../../src/control/tree.ts";
 import type { TreeId } from "../../../src/protocol/ids.ts";
 import type { WorkRecord } from "../../../src/protocol/work.ts";
@@ -42,6 +43,8 @@ export interface Scenario {
   readonly threads: boolean;
   /** Where the first thread begins. */
   readonly provider: string;
+  /** Tokens of the tree, few requests' worth; null for the default. */
+  readonly tokens: number | null;
 }
 
 export interface Life {
@@ -84,16 +87,19 @@ export function scenarioOf(seed: number): Scenario {
     profile: d.chance(0.15) ? "codex" : "default",
     threads: false,
     provider: "scripted",
+    tokens: null,
   };
   // Drawn last, so that what was drawn before keeps its meaning.
   const lose = rough && d.chance(0.25) ? 0.02 : 0;
   const threads = d.chance(0.5);
   const faults = { ...scenario.faults, lose };
-  if (!threads) return { ...scenario, faults };
+  const tokens = dice(seed, "budget").chance(0.15) ? 6_000 + dice(seed, "tokens").below(14_000) : null;
+  if (!threads) return { ...scenario, faults, tokens };
   // Many short runs, so that there is much to fork, to hand over and to take back.
   return {
     ...scenario,
     faults,
+    tokens,
     threads,
     acts: 15 + d.below(60),
     lastStep: 1 + d.below(4),
@@ -149,6 +155,7 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
     },
     limits: {
       ...(scenario.tiny ? TINY : LIMITS),
+      ...(scenario.tokens === null ? {} : { tokensPerTree: scenario.tokens }),
       ...(scenario.smallBatches ? { mailPerRequestBytes: 12 } : {}),
     },
     lineage: scenario.tiny ? TINY_LINEAGE : {},
@@ -342,7 +349,12 @@ function faultOfTree(view: StoreView, tree: TreeId): string | null {
     .works(tree, { limit: 10_000 })
     .rows.filter((work) => work.state !== "ended" && !isShelved(view, work));
   if (open.length > 0) return `${open.length} works are open`;
-  const triggered = view.triggered(tree).filter((id) => view.agent(id)?.state === "open");
+  // In a scope whose budget is spent, mail waits until it is raised (BUD-2), which nobody does here.
+  const { exhausted } = view.tree(tree)!;
+  const triggered = view.triggered(tree).filter((id) => {
+    const agent = view.agent(id);
+    return agent?.state === "open" && spentScope(exhausted, agent.path) === null;
+  });
   if (triggered.length > 0) return `${triggered.length} agents have mail that should have started a run`;
   if (view.pendingCommands(tree).length > 0) return "commands wait";
   if (view.arrivals(tree).length > 0) return "mail of others waits to be looked at";

@@ -5,12 +5,15 @@
 import { z } from "zod";
 import type { Logger } from "../../../src/platform/logger.ts";
 import { seededRandom } from "../../../src/platform/ids.ts";
+import { ROOT_PATH } from "../../../src/protocol/agent-path.ts";
 import type { TreeId } from "../../../src/protocol/ids.ts";
 import type { LimitsInput } from "../../../src/protocol/limits.ts";
 import type { LineageLimitsInput } from "../../../src/protocol/lineage-limits.ts";
 import { createNativeConversations } from "../../../src/providers/scripted/native/conversations.ts";
 import type { ScriptedNativeProvider } from "../../../src/providers/scripted/native/provider.ts";
 import { scripted } from "../../../src/providers/scripted/provider.ts";
+import { totalTokens } from "../../../src/protocol/usage.ts";
+import type { Tree } from "../../../src/control/tree.ts";
 import { createRuntime } from "../../../src/runtime/create-runtime.ts";
 import type { Runtime } from "../../../src/runtime/runtime.ts";
 import type { TreeOptions } from "../../../src/runtime/options.ts";
@@ -77,6 +80,7 @@ export class World {
   readonly #dice: Dice;
   readonly #conversations = createNativeConversations();
   readonly #invariants = new Map<TreeId, Invariants>();
+  readonly #reserved = new WeakMap<Tree, number>();
   #treeId: TreeId | null = null;
   #broken: Broken | null = null;
   /** No more faults: everything is to come to rest. */
@@ -240,6 +244,7 @@ export class World {
     for (const { handle, process } of this.owners) {
       if (handle === null || process.state() !== "running" || !handle.owned) continue;
       const { permits, residency } = handle.control.tree;
+      this.#judgeReservations(handle.control.tree);
       if (permits.inUse < 0 || permits.inUse > (permits.limit ?? Infinity)) {
         this.fail(`EXE-4 ${permits.inUse} permits are in use and the limit is ${permits.limit}`);
       }
@@ -247,6 +252,18 @@ export class World {
         this.fail(`RES-2 ${residency.count} sessions are resident and the limit is ${residency.limit}`);
       }
     }
+  }
+
+  /** What is reserved anew fits beside what is spent; one that is given back later is counted twice for a moment. */
+  #judgeReservations(tree: Tree): void {
+    const reserved = tree.reservations.reserved(ROOT_PATH, "tokens");
+    const before = this.#reserved.get(tree) ?? 0;
+    this.#reserved.set(tree, reserved);
+    const limit = tree.limits.tokensPerTree;
+    if (reserved <= before || limit === null) return;
+    const spent = totalTokens(this.look((view) => view.usageUnder(tree.treeId, ROOT_PATH)));
+    if (spent + reserved > limit)
+      this.fail(`BUD-2 ${spent} tokens are spent, ${reserved} reserved, and the limit is ${limit}`);
   }
 
   #fault(): LinkFault {
