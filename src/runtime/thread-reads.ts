@@ -16,6 +16,7 @@ import {
 } from "../threads/history.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { reconcileThread } from "../threads/reconcile.ts";
+import { settleForkIntents } from "../threads/reconcile-forks.ts";
 import { type ShownThread, shownThread } from "../threads/show.ts";
 import { type ThreadTranscript, transcriptOf } from "../threads/transcript.ts";
 import {
@@ -74,10 +75,15 @@ export class ThreadReads {
     });
   }
 
-  /** Settles what nobody will settle any more (C14). */
+  /**
+   * Settles what nobody will settle any more (C14): runs without an owner, and forks that were asked for before a crash, for
+   * which their provider is asked (C5.19).
+   * @throws RejectedError `PROVIDER_UNAVAILABLE`, `FORK_NATIVE_INDETERMINATE` for such a fork.
+   */
   async reconcile(id: string): Promise<ThreadDocument> {
     check("Threads.reconcile", THREADS.id, id);
     await reconcileThread(this.#ports, id);
+    await settleForkIntents(this.#ports, id);
     return this.get(id);
   }
 

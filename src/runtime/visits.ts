@@ -38,6 +38,7 @@ type Given = Pick<
   | "withNewTree"
   | "apply"
   | "look"
+  | "isMine"
   | "sessionOf"
   | "processesOf"
 >;
@@ -52,7 +53,7 @@ export class Visits {
 
   /** What the commands on threads have of it. */
   ports(): Given {
-    const { shared, owned } = this.#ports;
+    const { shared, owned, isMine } = this.#ports;
     const { store, ids, logger, redact, lineage, summariser, clock } = shared;
     return {
       store,
@@ -64,10 +65,11 @@ export class Visits {
       withNewTree: (tree, act) => this.during(tree, act),
       apply: (tree, plan) => this.#apply(tree, plan),
       look: (tree, plan) => store.read((view) => plan(new Look(view, this.#contextOf(view, tree)))),
+      isMine,
       sessionOf: async ({ treeId, threadId }, provider) => {
         const session = (await owned(treeId))?.sessions.get(threadId);
-        if (session?.provider.loop !== "theirs" || session.agent.config.provider !== provider) return null;
-        return session.provider.session;
+        if (session?.provider.loop !== "theirs" || session.provider.spent) return null;
+        return session.agent.config.provider === provider ? session.provider.session : null;
       },
       processesOf: async ({ treeId, threadId }) => {
         const tree = await owned(treeId);

@@ -34,7 +34,9 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
     .action((id: string, options: RollbackOptions) => rollback(terminal, id, options));
 
   threadCommand(thread, "reconcile", { json: "one object", example: "thread reconcile thread_…" })
-    .description("settle what nobody will settle any more, such as the run of a process that was killed")
+    .description(
+      "settle what nobody will settle any more: the run of a killed process, a fork that it asked a provider for",
+    )
     .argument("<thread>", THREAD_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
       changeThreads(options, id, async ({ threads }) => {
