@@ -7,13 +7,7 @@ import { snapshotAt } from "../control/thread-context.ts";
 import { check } from "../platform/check.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
 import { requireHandoff } from "../threads/handoffs.ts";
-import {
-  collectHistory,
-  historyLevel,
-  type HistoryPage,
-  historyPage,
-  syncHistory,
-} from "../threads/history.ts";
+import { collectHistory, historyLevel, type HistoryPage, historyPage } from "../threads/history.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { reconcileThread } from "../threads/reconcile.ts";
 import { settleForkIntents } from "../threads/reconcile-forks.ts";
@@ -93,17 +87,6 @@ export class ThreadReads {
     await reconcileThread(this.#ports, id);
     const { store, provenDead } = this.#ports;
     return store.read((view) => shownThread(view, id, pageOf(executions), provenDead));
-  }
-
-  /**
-   * Reads the history of all its settled runs again, or of one of them, from their providers (C13.7).
-   * @throws RejectedError `NOT_OWNER`, `SOURCE_POINT_NOT_FOUND`, `THREAD_EXECUTION_BINDING_MISMATCH` for a run that is not its
-   * own, or opened on another context than its policy says (C17.5).
-   */
-  async sync(id: string, only: { readonly run?: string } = {}): Promise<ThreadDocument> {
-    check("Threads.sync", THREADS.sync, { id, only });
-    await syncHistory(this.#ports, id, only.run);
-    return this.get(id);
   }
 
   /**

@@ -13,7 +13,7 @@ import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
-import type { Lease, Store } from "../store/port.ts";
+import type { Lease, Store, StoreTx } from "../store/port.ts";
 import type { ThreadOptions } from "./create.ts";
 import type { CapabilitiesOf } from "./fork.ts";
 
@@ -31,8 +31,13 @@ export interface ThreadPorts {
   open(tree: TreeId): Promise<AgentControl>;
   /** For a tree that is about to be made; given back when `act` is done. */
   withNewTree<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T>;
-  /** Makes a tree whose root is a thread in this line, and gives it back. */
-  make(tree: ThreadId, options: ThreadOptions, lineage: Lineage): Promise<void>;
+  /** Makes a tree whose root is a thread in this line, and gives it back. `within` is a part of its commit. */
+  make(
+    tree: ThreadId,
+    options: Omit<ThreadOptions, "commandId">,
+    lineage: Lineage,
+    within: (tx: StoreTx) => void,
+  ): Promise<void>;
   /**
    * One commit on a tree: of its owner, when that is this process, else of a claim that lasts as long. Nothing is recovered
    * and nothing runs by it. @throws RejectedError `NOT_OWNER` while another process owns it.

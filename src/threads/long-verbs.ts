@@ -1,0 +1,39 @@
+/** What can be done to threads by the owner of their tree alone, for it asks a provider or takes several commits (C3, REC-2). */
+import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import { check } from "../platform/check.ts";
+import type { LongVerbs } from "../control/long-commands.ts";
+import { regenerateHandoff } from "./handoffs.ts";
+import { syncHistory } from "./history.ts";
+import type { ThreadPorts } from "./ports.ts";
+import { rollBack, type RolledBack } from "./rollback.ts";
+import { requireThread } from "./thread-view.ts";
+
+/** The ports are asked for late: what stands behind them is made of what this is a part of. */
+export function longVerbs(ports: () => ThreadPorts): LongVerbs {
+  return {
+    async rollback(tree, given, done) {
+      const { thread, ...options } = check("rollback", COMMAND_ARGUMENTS.rollback, given);
+      const { threadId } = await tree.read((view) => requireThread(view, thread));
+      return asJson(await rollBack(tree, threadId, options, (tx, answer) => done(tx, asJson(answer))));
+    },
+    async regenerate_handoff(tree, given, done) {
+      const { handoff } = check("regenerate_handoff", COMMAND_ARGUMENTS.regenerate_handoff, given);
+      const made = await regenerateHandoff(tree, handoff, (tx, { id }) => done(tx, { handoff_id: id }));
+      return { handoff_id: made.id };
+    },
+    async sync(tree, given, done) {
+      const { thread, run } = check("sync", COMMAND_ARGUMENTS.sync, given);
+      await syncHistory(ports(), thread, run);
+      return tree.transact((tx) => {
+        const answer = { messages: requireThread(tx.store, thread).thread?.messages ?? 0 };
+        done(tx, answer);
+        return answer;
+      });
+    },
+  };
+}
+
+function asJson(rolledBack: RolledBack): JsonObject {
+  return rolledBack as unknown as JsonObject;
+}
