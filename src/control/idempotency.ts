@@ -51,7 +51,7 @@ export function recallAt<T extends Json>(view: StoreView, place: Place, asked: u
   }
   throw new RejectedError(
     "COMMAND_ID_CONFLICT",
-    "this idempotency key was used before with other arguments; use a new key.",
+    "this id was used before with other arguments; use a new one.",
     { key: place.key },
   );
 }

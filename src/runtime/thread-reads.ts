@@ -1,5 +1,6 @@
 /** What can be seen of threads by anybody who can open the store; only what nobody will settle any more is settled by it. */
 import { CoppiceError } from "../protocol/errors.ts";
+import type { ThreadId } from "../protocol/ids.ts";
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { ExecutionRef, ForkDraft } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
@@ -31,6 +32,12 @@ export interface ThreadFilter {
   readonly state?: ThreadSummary["status"] | "any";
 }
 
+/** A page of threads, with those at which nothing but an error is to be had. */
+export interface ThreadPage extends Page<ThreadSummary> {
+  /** Threads of this page whose rows cannot be read (`STORE_CORRUPT`), of any workspace and state; to show one fails so. */
+  readonly unreadable: readonly ThreadId[];
+}
+
 /** Which page of a transcript; the newest hundred entries unless given. */
 export interface TranscriptOptions {
   /** The `before` of the page that follows it. */
@@ -47,10 +54,10 @@ export class ThreadReads {
   }
 
   /**
-   * Threads of users, newest first; subagents stand in the tree of theirs. One that cannot be read is left out, and the
-   * log says so.
+   * Threads of users, newest first; subagents stand in the tree of theirs. One that cannot be read keeps none of the others from
+   * being listed, and is named beside them (C19).
    */
-  async list(filter: ThreadFilter = {}, page: PageOptions = {}): Promise<Page<ThreadSummary>> {
+  async list(filter: ThreadFilter = {}, page: PageOptions = {}): Promise<ThreadPage> {
     check("Threads.list", THREADS.list, { filter, page });
     const { state = "open", workspace } = filter;
     const sought = {
@@ -61,7 +68,8 @@ export class ThreadReads {
     return this.#ports.store.read((view) => {
       try {
         const { rows, next } = view.threads(sought, asked);
-        return { rows: rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead)), next };
+        const summaries = rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead));
+        return { rows: summaries, next, unreadable: [] };
       } catch (error) {
         if (!isCorrupt(error)) throw error;
         return readableOf(this.#ports, view, sought, asked);
@@ -193,7 +201,8 @@ function readableOf(
   view: StoreView,
   sought: Parameters<StoreView["threads"]>[0],
   { after = null, limit }: PageRequest,
-): Page<ThreadSummary> {
+): ThreadPage {
+  const unreadable: ThreadId[] = [];
   const rows: ThreadSummary[] = [];
   let at = after;
   let more = true;
@@ -212,10 +221,11 @@ function readableOf(
       if (table === "agents" && typeof id === "string") at = id;
       // It is the file, and not a row of a thread.
       if (at === before) throw error;
-      logger.warn({ threadId: at, err: error }, "a thread that cannot be read is left out of a list");
+      unreadable.push(at as ThreadId);
+      logger.warn({ threadId: at, err: error }, "a thread cannot be read, and is named as such in a list");
     }
   }
-  return { rows, next: more ? at : null };
+  return { rows, next: more ? at : null, unreadable };
 }
 
 function isCorrupt(error: unknown): error is CoppiceError {

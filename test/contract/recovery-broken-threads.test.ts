@@ -6,7 +6,7 @@ import { warningsTo } from "../support/logger.ts";
 
 const scripts = { "*": [repeat(say("ok"))] };
 
-test("REC-1 a thread whose row cannot be read is left out of lists, which go on behind it, and is told", async () => {
+test("REC-1 C19 a thread whose row cannot be read is named beside the list, which goes on behind it, and is told", async () => {
   const warnings: object[] = [];
   const logger = warningsTo((fields) => void warnings.push(fields));
   await using h = await harness({ store: "sqlite", scripts, runtime: { logger } });
@@ -18,26 +18,29 @@ test("REC-1 a thread whose row cannot be read is left out of lists, which go on 
   await h.crash();
   const { threads } = h.runtime;
   const page = async (limit?: number, after: string | null = null) => {
-    const { rows, next } = await threads.list({}, { after, ...(limit === undefined ? {} : { limit }) });
-    return [rows.map(({ id }) => id), next];
+    const asked = { after, ...(limit === undefined ? {} : { limit }) };
+    const { rows, next, unreadable } = await threads.list({}, asked);
+    return [rows.map(({ id }) => id), next, unreadable];
   };
   warnings.length = 0;
-  expect(await page()).toEqual([[second, oldest], null]);
+  expect(await page()).toEqual([[second, oldest], null, [newest, third, fourth]]);
   expect(warnings).toMatchObject([{ threadId: newest }, { threadId: third }, { threadId: fourth }]);
-  expect(await page(1)).toEqual([[second], second]);
-  expect(await page(1, second)).toEqual([[oldest], null]);
-  expect(await page(2)).toEqual([[second, oldest], null]);
+  expect(await page(1)).toEqual([[second], second, [newest]]);
+  expect(await page(1, second)).toEqual([[oldest], null, [third, fourth]]);
+  expect(await page(2)).toEqual([[second, oldest], null, [newest, third, fourth]]);
   // A page of readable ones is what it was.
-  expect(await page(1, fourth)).toEqual([[oldest], null]);
+  expect(await page(1, fourth)).toEqual([[oldest], null, []]);
+  for (const read of ["show", "get", "transcript", "context", "executions", "transfers"] as const)
+    await expect(threads[read](third)).rejects.toMatchObject({ code: "STORE_CORRUPT" });
   expect(await h.ask("and on")).toMatchObject({ ending: "completed" });
 });
 
-test("REC-1 C1.6 a thread with a conversation that cannot be read is left out of lists", async () => {
+test("REC-1 C1.6 a thread with a conversation that cannot be read is named beside the list", async () => {
   await using h = await harness({ store: "sqlite", scripts });
   await h.ask("first");
   const other = await h.runtime.openTree({ title: "other" });
   h.edit("UPDATE provider_threads SET body = substr(body, 1, 9)");
   await h.crash();
-  const { rows, next } = await h.runtime.threads.list();
-  expect([rows.map(({ id }) => id), next]).toEqual([[other.id], null]);
+  const { rows, next, unreadable } = await h.runtime.threads.list();
+  expect([rows.map(({ id }) => id), next, unreadable]).toEqual([[other.id], null, [h.tree.id]]);
 });
