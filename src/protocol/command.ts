@@ -43,6 +43,11 @@ export const THREAD_FIELDS = {
     provider: name.optional(),
   },
   sync: { run: name.optional() },
+  restore: {
+    run: name,
+    paths: z.array(name).optional(),
+    overwrite: z.boolean().optional(),
+  },
 } as const;
 
 /**
@@ -83,6 +88,8 @@ export const COMMAND_ARGUMENTS = {
   rollback: z.strictObject({ thread, ...THREAD_FIELDS.rollBack }),
   regenerate_handoff: z.strictObject({ handoff: z.string() }),
   sync: z.strictObject({ thread, ...THREAD_FIELDS.sync }),
+  restore_checkpoint: z.strictObject({ thread, ...THREAD_FIELDS.restore }),
+  remove_checkpoint: z.strictObject({ thread, run: name }),
 } as const;
 
 export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;

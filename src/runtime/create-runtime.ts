@@ -22,6 +22,7 @@ import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.t
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
+import { gitCapture } from "../platform/workspace/git-capture.ts";
 import type { Residency } from "../residency/slots.ts";
 import type { Lease, Page, Store } from "../store/port.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -116,6 +117,8 @@ class OwnRuntime implements Runtime {
     this.#threadPorts = {
       ...this.#visits.ports(),
       providers,
+      // Checkpoints of git's are there whoever has taken them.
+      capture: this.#shared.workspaces.capture ?? gitCapture(),
       provenDead: this.#isDead,
       open: async (id) => (await this.openTree({ id })).control,
       make: (id, { id: _id, parent: _parent, ...asked }, lineage, within) =>

@@ -11,10 +11,10 @@ import type { ForkPointName } from "../lineage/fork-points.ts";
 import type { ThreadOptions } from "../threads/create.ts";
 import type { RollbackOptions } from "../threads/rollback.ts";
 import { cursor, page, rows, text } from "./arguments.ts";
-import type { ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
+import type { CheckpointRange, ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
 import type { Identified } from "../threads/create.ts";
 import type { SelectionInput } from "../threads/verbs.ts";
-import type { ContinueOptions, ForkOptions, MergeOptions, SyncOptions } from "./threads.ts";
+import type { ContinueOptions, ForkOptions, MergeOptions, RestoreOptions, SyncOptions } from "./threads.ts";
 
 const name = text.min(1);
 const commandId = commandIdSchema.optional();
@@ -52,6 +52,19 @@ export const THREADS = {
     }),
     page,
   }),
+  diffCheckpoints: z.strictObject({
+    id,
+    between: optionsOf<CheckpointRange>({
+      run: name,
+      to: name.optional(),
+      patchBytes: z.number().int().min(0).optional(),
+    }),
+  }),
+  restoreCheckpoint: z.strictObject({
+    id,
+    options: optionsOf<RestoreOptions>({ ...THREAD_FIELDS.restore, commandId }),
+  }),
+  removeCheckpoint: z.strictObject({ id, run: name, options }),
   show: z.strictObject({ id, executions: page }),
   sync: z.strictObject({ id, options: optionsOf<SyncOptions>({ ...THREAD_FIELDS.sync, commandId }) }),
   transcript: z.strictObject({

@@ -6,7 +6,9 @@ import type { ExecutionRef, ForkDraft } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { snapshotAt } from "../control/thread-context.ts";
 import { check } from "../platform/check.ts";
+import type { Difference, Missing } from "../platform/workspace/port.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import { checkpointsOf, diffCheckpoints, type WorkspaceCheckpoint } from "../threads/checkpoints.ts";
 import { requireHandoff } from "../threads/handoffs.ts";
 import { collectHistory, historyLevel, type HistoryPage, historyPage } from "../threads/history.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -43,6 +45,16 @@ export interface TranscriptOptions {
   /** The `before` of the page that follows it. */
   readonly before?: string | null;
   readonly limit?: number;
+}
+
+/** Which two states of a workspace are compared. */
+export interface CheckpointRange {
+  /** Id of the run whose checkpoint is the first one. */
+  readonly run: string;
+  /** Default: the folder as it is. */
+  readonly to?: string;
+  /** Longest patch, in bytes; 200,000 by default. */
+  readonly patchBytes?: number;
 }
 
 /** What can be seen of threads, whoever owns them. */
@@ -158,6 +170,21 @@ export class ThreadReads {
       const current = thread?.currentContext ?? null;
       return current === null ? null : snapshotAt(view, { ...current, threadId });
     });
+  }
+
+  /** What was captured of the workspace after its runs, oldest first, by pages of runs (C1.18). */
+  async checkpoints(id: string, page: PageOptions = {}): Promise<Page<WorkspaceCheckpoint>> {
+    check("Threads.checkpoints", THREADS.pages, { id, page });
+    return this.#ports.store.read((view) => checkpointsOf(view, id, pageOf(page)));
+  }
+
+  /**
+   * From the checkpoint of a run to that of another, or to the folder as it is.
+   * @throws RejectedError `SOURCE_POINT_NOT_FOUND` for a run without one.
+   */
+  async diffCheckpoints(id: string, between: CheckpointRange): Promise<Difference | Missing> {
+    check("Threads.diffCheckpoints", THREADS.diffCheckpoints, { id, between });
+    return diffCheckpoints(this.#ports, id, between);
   }
 
   /** The text that a fork or a message that could not be sent has left for the user; null when there is none. */

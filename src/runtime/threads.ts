@@ -12,6 +12,7 @@ import type { Pin, PinSection } from "../protocol/snapshot.ts";
 import { type ForkPolicyInput, forkPolicySchema } from "../protocol/thread.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { check } from "../platform/check.ts";
+import type { Missing, Refused, Restored, RestoreRequest } from "../platform/workspace/port.ts";
 import { answerOf, carryOut, type Given, noteAnswer } from "../control/inbox.ts";
 import type { Done } from "../control/long-commands.ts";
 import type { OnBusy } from "../control/messages.ts";
@@ -19,6 +20,7 @@ import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type { ForkAvailability } from "../lineage/fork-availability.ts";
 import type { ForkPoint, ForkPointName } from "../lineage/fork-points.ts";
+import { pruneCheckpoints } from "../threads/checkpoints.ts";
 import { createThread, type Identified, type ThreadOptions } from "../threads/create.ts";
 import { type ForkPlan, type ForkRequest, requireTitle } from "../threads/fork.ts";
 import { syncHistory } from "../threads/history.ts";
@@ -73,6 +75,11 @@ export interface MergeOptions extends Identified {
 export interface SyncOptions extends Identified {
   /** Of this run alone; default: of all. */
   readonly run?: string;
+}
+
+/** Which checkpoint is written back, and how much of it. */
+export interface RestoreOptions extends RestoreRequest, Identified {
+  readonly run: string;
 }
 
 /** What a fork would be. */
@@ -181,10 +188,13 @@ export class Threads extends ThreadReads {
     return this.get(id);
   }
 
-  /** For good, and only what is closed (C2.1). @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
+  /** For good, and only what is closed (C2.1); the checkpoints of its workspace are removed. @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
   async archive(id: string, options: Identified = {}): Promise<ThreadDocument> {
     check("Threads.archive", THREADS.command, { id, options });
-    await this.#onThread("archive", id, {}, options);
+    // Again, it is there to remove what an earlier one could not.
+    const done = options.commandId === undefined && (await this.#thread(id)).state === "archived";
+    if (!done) await this.#onThread("archive", id, {}, options);
+    await pruneCheckpoints(this.#ports, id);
     return this.get(id);
   }
 
@@ -310,6 +320,34 @@ export class Threads extends ThreadReads {
     return thread;
   }
 
+  /**
+   * Writes the files of the workspace as a run has left them. Nothing else of the user's is touched: no index, branch or stash, and
+   * what stands there now is captured first.
+   * @throws RejectedError `THREAD_BUSY` while a run is active in the folder; `SOURCE_POINT_NOT_FOUND`, `NOT_OWNER`.
+   */
+  async restoreCheckpoint(id: string, options: RestoreOptions): Promise<Restored | Refused | Missing> {
+    check("Threads.restoreCheckpoint", THREADS.restoreCheckpoint, { id, options });
+    const { commandId, ...rest } = options;
+    const asked = {
+      verb: "restore_checkpoint",
+      arguments: { thread: id, ...rest } as unknown as JsonObject,
+    } as const;
+    const answer = await this.#atLength(asked, { commandId }, async () => (await this.#thread(id)).treeId);
+    return answer as unknown as Restored | Refused | Missing;
+  }
+
+  /** Removes the workspace checkpoint of a run; the run says so after. @throws as `restoreCheckpoint`. */
+  async removeCheckpoint(
+    id: string,
+    run: string,
+    options: Identified = {},
+  ): Promise<{ readonly status: "ready" } | Missing> {
+    check("Threads.removeCheckpoint", THREADS.removeCheckpoint, { id, run, options });
+    const asked = { verb: "remove_checkpoint", arguments: { thread: id, run } } as const;
+    const answer = await this.#atLength(asked, options, async () => (await this.#thread(id)).treeId);
+    return answer as unknown as { readonly status: "ready" } | Missing;
+  }
+
   /** A command that is one commit on a thread's tree. */
   #onThread(verb: CommandVerb, id: string, more: object, options: Identified): Promise<JsonObject> {
     const asked = { verb, arguments: { thread: id, ...more } as JsonObject };
@@ -330,7 +368,7 @@ export class Threads extends ThreadReads {
 
   /** What asks a provider: the commit that ends it notes its answer. */
   async #atLength(
-    asked: Omit<Given, "commandId"> & { readonly verb: "rollback" | "regenerate_handoff" },
+    asked: Omit<Given, "commandId">,
     { commandId }: Identified,
     where: () => Promise<TreeId>,
   ): Promise<JsonObject> {

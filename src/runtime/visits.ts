@@ -34,6 +34,7 @@ type Given = Pick<
   | "logger"
   | "redact"
   | "lineage"
+  | "clock"
   | "summariser"
   | "withNewTree"
   | "apply"
@@ -61,6 +62,7 @@ export class Visits {
       logger,
       redact,
       lineage,
+      clock,
       summariser,
       withNewTree: (tree, act) => this.during(tree, act),
       apply: (tree, plan) => this.#apply(tree, plan),

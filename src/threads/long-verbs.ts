@@ -3,10 +3,11 @@ import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { check } from "../platform/check.ts";
 import type { LongVerbs } from "../control/long-commands.ts";
+import { removeCheckpoint, restoreCheckpoint } from "./checkpoints.ts";
 import { regenerateHandoff } from "./handoffs.ts";
 import { syncHistory } from "./history.ts";
 import type { ThreadPorts } from "./ports.ts";
-import { rollBack, type RolledBack } from "./rollback.ts";
+import { rollBack } from "./rollback.ts";
 import { requireThread } from "./thread-view.ts";
 
 /** The ports are asked for late: what stands behind them is made of what this is a part of. */
@@ -31,9 +32,21 @@ export function longVerbs(ports: () => ThreadPorts): LongVerbs {
         return answer;
       });
     },
+    async restore_checkpoint(tree, given, done) {
+      const asked = check("restore_checkpoint", COMMAND_ARGUMENTS.restore_checkpoint, given);
+      const come = asJson(await restoreCheckpoint(ports(), tree, asked));
+      await tree.transact((tx) => done(tx, come));
+      return come;
+    },
+    async remove_checkpoint(tree, given, done) {
+      const asked = check("remove_checkpoint", COMMAND_ARGUMENTS.remove_checkpoint, given);
+      const come = asJson(await removeCheckpoint(ports(), tree, asked));
+      await tree.transact((tx) => done(tx, come));
+      return come;
+    },
   };
 }
 
-function asJson(rolledBack: RolledBack): JsonObject {
-  return rolledBack as unknown as JsonObject;
+function asJson(answer: object): JsonObject {
+  return answer as unknown as JsonObject;
 }

@@ -5,10 +5,12 @@ import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Lineage } from "../protocol/thread.ts";
 import type { ProvenDead } from "../protocol/process-identity.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { StartProcess } from "../platform/process.ts";
 import type { Redact } from "../platform/redact.ts";
+import type { WorkspaceCapture } from "../platform/workspace/port.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { Summariser } from "../lineage/handoff/summarise.ts";
@@ -23,6 +25,9 @@ export interface ThreadPorts {
   readonly logger: Logger;
   readonly redact: Redact;
   readonly lineage: LineageLimits;
+  readonly clock: Clock;
+  /** What has taken the checkpoints of workspaces. */
+  readonly capture: WorkspaceCapture;
   /** Writes summaries of handoffs; null where none are wanted. */
   readonly summariser: Summariser | null;
   readonly providers: Readonly<Record<string, ProviderAdapter>>;

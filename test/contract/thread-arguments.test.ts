@@ -120,6 +120,18 @@ const WRONG: Readonly<Record<string, Cases>> = {
     [[NOBODY, { run: 5 }], /options\.run: /],
     [[NOBODY, { runs: "run_1" }], /Accepted fields of options: run, commandId/],
   ],
+  checkpoints: pages,
+  diffCheckpoints: [
+    [[NOBODY, {}], /between\.run: /],
+    [[NOBODY, { run: "run_1", patchBytes: -1 }], /between\.patchBytes: .*>=0/],
+    [[NOBODY, { run: "run_1", from: "run_2" }], /Accepted fields of between: run, to, patchBytes/],
+  ],
+  restoreCheckpoint: [
+    [[NOBODY], /options: .*run/],
+    [[NOBODY, { run: "run_1", paths: "a.txt" }], /options\.paths: /],
+    [[NOBODY, { run: "run_1", force: true }], /unknown field `force`/],
+  ],
+  removeCheckpoint: [[[NOBODY, ""], /run: .*>=1/]],
   history: pages,
   mirror: noText,
   transcript: [

@@ -90,7 +90,15 @@ describe("a thread that another process runs", () => {
 
   test("C3.3 a message may queue behind the run under way; its answer is not there in time", async () => {
     const queued = await place.run(
-      ...["thread", "continue", thread, "--on-busy", "queue", "--timeout", "0", "--command-id", "queued"],
+      "thread",
+      "continue",
+      thread,
+      "--on-busy",
+      "queue",
+      "--timeout",
+      "0",
+      "--command-id",
+      "queued",
       "and then",
     );
     expect(queued.code).toBe(124);

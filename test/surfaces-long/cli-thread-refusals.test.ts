@@ -7,6 +7,7 @@ import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { Place, rowsOf } from "../support/cli.ts";
+import { TestRepository } from "../support/repository.ts";
 import { damageRow } from "../support/stores.ts";
 
 const place = new Place();
@@ -153,6 +154,9 @@ const CASES: readonly (readonly [code: string, exit: number, next: RegExp, comma
   ["ROLLBACK_TARGET_INVALID", 3, /name one that is/, "thread rollback :plain --before-message 3"],
   ["ROLLBACK_TARGET_INVALID", 3, /fork it at the run/, "thread rollback :plain --undo"],
   ["ROLLBACK_ACTIVE_RUN", 1, /interrupt it or wait/, "thread rollback :asking --to 0"],
+  ["SOURCE_POINT_NOT_FOUND", 3, /no checkpoint of its workspace/, "thread checkpoint diff :plain 1"],
+  ["SOURCE_POINT_NOT_FOUND", 3, /no checkpoint of its workspace/, "thread checkpoint restore :plain run:1"],
+  ["SOURCE_POINT_NOT_FOUND", 3, /no checkpoint of its workspace/, "thread checkpoint remove :plain 1"],
   ["INVALID_ARGUMENT", 2, /`before`/, "thread transcript :plain --before nothing"],
   ["INVALID_ARGUMENT", 2, /leave out --after/, "thread list --after nothing"],
   ["INVALID_ARGUMENT", 2, /leave out --after/, "transfers :plain --after xfr_nothing"],
@@ -279,6 +283,30 @@ describe("what can be done instead", () => {
     expect(row).toMatchObject({ thread: null, source: { threadId: known["plain"], ordinal: 3 } });
     expect(rows()).toEqual(before);
   });
+});
+
+describe("checkpoints of a workspace", () => {
+  test("C1.18 they are listed, compared, written back and removed", async () => {
+    const r = new TestRepository();
+    r.commit({ "a.txt": "as it was\n" });
+    const store = await openSqliteStore({ path: place.store, synchronous: "normal" });
+    const providers = { echo: scripted({ "/root": [say("one")] }) };
+    const runtime = await createRuntime({ store, providers, workspaceCapture: "git" });
+    const { id } = await runtime.threads.create({ provider: "echo", workspace: r.folder });
+    await (await runtime.threads.continue(id, "go")).outcome();
+    await runtime.close();
+    await store.close();
+    const of = (verb: string, ...more: string[]) => place.rows("thread", "checkpoint", verb, id, ...more);
+    expect(await of("list")).toMatchObject([{ ordinal: 1, status: "ready" }]);
+    r.write("a.txt", "as it is\n");
+    const diff = await place.run("thread", "checkpoint", "diff", id, "1");
+    expect(diff.stdout).toMatch(/^1 file changed, \+1 -1\n(.*\n)*-as it was\n\+as it is\n$/);
+    expect(await of("restore", "run:1")).toMatchObject([{ applied_by: "here", written: ["a.txt"] }]);
+    expect(r.read("a.txt")).toBe("as it was\n");
+    expect(await of("remove", "1")).toMatchObject([{ status: "removed" }]);
+    expect(await of("list")).toMatchObject([{ status: "none", reason: "it was removed" }]);
+    expect(r.git("for-each-ref", "refs/coppice/")).toBe("");
+  }, 120_000);
 });
 
 describe("a thread that cannot be read", () => {

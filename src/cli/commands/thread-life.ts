@@ -132,7 +132,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
         const { appliedBy } = await actOn(terminal, at, found, "archive", { thread: id }, options);
-        const archived = await at.threads.get(id);
+        const archived = await at.threads.archive(id);
         tellChange(terminal, options, appliedBy, archived, [`${archived.id} is archived.`]);
       }),
     );

@@ -81,12 +81,12 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
 }
 
 /** By its number, or by its id. */
-async function runNamed(at: At, thread: ThreadDocument, written: string): Promise<string> {
+export async function runNamed(at: At, thread: ThreadDocument, written: string): Promise<string> {
   const number = /^(?:run:)?(\d{1,15})$/.exec(written)?.[1];
   if (number !== undefined) return runAt(at, thread, Number(number));
   if (written.startsWith("run_")) return written;
   throw badUse(
-    `--run ${quoted(written)} names no run; give N, run:N or its id. See: npx coppice thread show ${thread.id}`,
+    `${quoted(written)} names no run; give N, run:N or its id. See: npx coppice thread show ${thread.id}`,
   );
 }
 

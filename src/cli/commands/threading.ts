@@ -119,8 +119,14 @@ export function actOn(
   return commandTree(store, treeId, verb, given, { signal: terminal.signal, ...host.known, ...wait });
 }
 
-/** They ask a provider. */
-const LONG: ReadonlySet<CommandVerb> = new Set(["rollback", "regenerate_handoff", "sync"]);
+/** They ask a provider, or work on many files. */
+const LONG: ReadonlySet<CommandVerb> = new Set([
+  "rollback",
+  "regenerate_handoff",
+  "sync",
+  "restore_checkpoint",
+  "remove_checkpoint",
+]);
 const LONG_MS = 600_000;
 
 /** One of those: by the owner where there is one, else by `here`, which opens the tree. */
