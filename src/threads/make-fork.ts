@@ -6,6 +6,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
+import { brokenRow, mend } from "../control/broken-rows.ts";
 import { noteAt, type Place, placeOfCommand, recallAt } from "../control/idempotency.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { StoreView } from "../store/port.ts";
@@ -25,7 +26,29 @@ export interface ForkedThread {
 /** What a fork would be. @throws RejectedError of the codes of C5. */
 export async function planOf(ports: ThreadPorts, request: ForkRequest): Promise<ForkPlan> {
   const capabilities = await capabilitiesOf(ports.providers);
-  return ports.store.read((view) => planFork(view, request, capabilities, ports.lineage));
+  return mending(ports, request, () =>
+    ports.store.read((view) => planFork(view, request, capabilities, ports.lineage)),
+  );
+}
+
+/** A run of the source that cannot be read is set aside in its own tree, as for whoever needs it there, each once (REC-1). */
+async function mending<T>(
+  ports: ThreadPorts,
+  { source }: ForkRequest,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const mended = new Set<string>();
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const row = brokenRow(error);
+      if (row === null || mended.has(row.id)) throw error;
+      mended.add(row.id);
+      const { treeId } = await ports.store.read((view) => requireThread(view, source));
+      await ports.apply(treeId, (tx) => mend(tx, [row], error));
+    }
+  }
 }
 
 /** @throws RejectedError of the codes of C5; `COMMAND_ID_CONFLICT` for an id of another fork. */
@@ -43,9 +66,13 @@ export async function makeFork(
   }
   const { store, provenDead } = ports;
   const capabilities = await capabilitiesOf(ports.providers);
-  const threadId =
-    (await store.read((view) => forkOf(view, ports, request, capabilities, commandId))) ??
-    (await commitFork(ports, request, capabilities, commandId));
+  const threadId = await mending(
+    ports,
+    request,
+    async () =>
+      (await store.read((view) => forkOf(view, ports, request, capabilities, commandId))) ??
+      (await commitFork(ports, request, capabilities, commandId)),
+  );
   return store.read((view) => {
     const agent = requireThread(view, threadId);
     return {

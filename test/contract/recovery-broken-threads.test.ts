@@ -1,7 +1,7 @@
 /** Rows of threads that cannot be read, in lists of them (REC-1): each costs its own line, and no other. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { repeat, say } from "../../src/providers/scripted/script.ts";
-import { harness } from "../support/harness.ts";
+import { harness, STORES } from "../support/harness.ts";
 import { warningsTo } from "../support/logger.ts";
 
 const scripts = { "*": [repeat(say("ok"))] };
@@ -43,4 +43,26 @@ test("REC-1 C1.6 a thread with a conversation that cannot be read is named besid
   await h.crash();
   const { rows, next, unreadable } = await h.runtime.threads.list();
   expect([rows.map(({ id }) => id), next, unreadable]).toEqual([[other.id], null, [h.tree.id]]);
+});
+
+describe.each(STORES)("a fork over a run that cannot be read on %s", (store) => {
+  test.for(["owned", "nobody's"] as const)(
+    "REC-1 C5.1 it is set aside first, and the fork begins at the run before; the tree is %s",
+    async (whose) => {
+      await using h = await harness({ store, scripts });
+      const { threads } = h.runtime;
+      const { id } = h.tree;
+      for (const text of ["one", "two"]) await h.ask(text);
+      if (whose === "nobody's") await h.tree.close();
+      const [first, second] = (await threads.executions(id)).rows;
+      h.damageRow("runs", second!.executionId);
+      expect((await threads.planFork(id)).point.runId).toBe(first!.executionId);
+      const { thread, transfer } = await threads.fork(id);
+      expect(transfer.sourcePoint.runId).toBe(first!.executionId);
+      expect((await threads.executions(id)).rows).toHaveLength(2);
+      expect(await (await threads.continue(thread.id, "three")).outcome()).toMatchObject({
+        ending: "completed",
+      });
+    },
+  );
 });
