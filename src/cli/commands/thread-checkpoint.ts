@@ -91,7 +91,7 @@ export function addThreadCheckpoint(thread: Command, terminal: Terminal): void {
     .option("--path <path...>", "only these files or folders, as named within the workspace")
     .option("--overwrite", "also over what no checkpoint can hold, which is lost then")
     .action((id: string, run: string, options: RestoreOptions) =>
-      changeThreads(options, async (at) => {
+      changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
         const { path: paths, overwrite } = options;
         const asked = {
@@ -118,7 +118,7 @@ export function addThreadCheckpoint(thread: Command, terminal: Terminal): void {
     .argument("<thread>", THREAD_ARGUMENT)
     .argument("<run>", RUN_ARGUMENT)
     .action((id: string, run: string, options: ChangeOptions) =>
-      changeThreads(options, async (at) => {
+      changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
         const runId = await runNamed(at, found, run);
         const args = { thread: found.id, run: runId };
