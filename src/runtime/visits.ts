@@ -70,8 +70,8 @@ export class Visits {
       isMine,
       sessionOf: async ({ treeId, threadId }, provider) => {
         const session = (await owned(treeId))?.sessions.get(threadId);
-        if (session?.provider.loop !== "theirs" || session.provider.spent) return null;
-        return session.agent.config.provider === provider ? session.provider.session : null;
+        if (session?.provider.loop !== "theirs" || session.agent.config.provider !== provider) return null;
+        return session.provider.session;
       },
       processesOf: async ({ treeId, threadId }) => {
         const tree = await owned(treeId);

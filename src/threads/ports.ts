@@ -52,7 +52,7 @@ export interface ThreadPorts {
   look<T>(tree: TreeId, plan: (look: Look) => T): Promise<T>;
   /** Whether this process owns the tree, or is opening it or giving it back. */
   isMine(tree: TreeId): boolean;
-  /** The session that a loaded agent has with this provider; null for one that is not loaded, is with another, or has died. */
+  /** The session that a loaded agent has with this provider; null for one that is not loaded, or is with another. */
   sessionOf(agent: AgentRecord, provider: string): Promise<NativeSession | null>;
   /** How a session that is opened to read starts processes: registered with the agent's tree, where it is this process's. */
   processesOf(agent: AgentRecord): Promise<StartProcess>;

@@ -72,8 +72,8 @@ async function forksOf(
 ): Promise<readonly NativeThread[]> {
   const adapter = source === null ? undefined : ports.providers[source.provider];
   if (source === null || adapter?.loop !== "theirs") return [];
-  const loaded = await ports.sessionOf(agent, source.provider);
-  const session = loaded ?? (await openToRead(adapter, agent, await ports.processesOf(agent)));
+  // A session of its own: one that is loaded may have died with the fork.
+  const session = await openToRead(adapter, agent, await ports.processesOf(agent));
   try {
     if (!hasNative(session, "findForks")) return [];
     return await nativeCall(session, "findForks")(source.nativeThreadRef);
@@ -81,7 +81,7 @@ async function forksOf(
     if (error instanceof RejectedError && error.code === "PROVIDER_UNAVAILABLE") throw error;
     throw CoppiceError.is(error) && error.family === "transient" ? error : indeterminate(transfer.id, error);
   } finally {
-    if (loaded === null) await session.close().catch(() => undefined);
+    await session.close().catch(() => undefined);
   }
 }
 
