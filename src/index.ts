@@ -25,10 +25,18 @@ export type {
   ForkOptions,
   MergeOptions,
   PlannedFork,
+  RestoreOptions,
+  SyncOptions,
   ThreadReference,
   Threads,
 } from "./runtime/threads.ts";
-export type { ThreadFilter, ThreadReads, TranscriptOptions } from "./runtime/thread-reads.ts";
+export type {
+  CheckpointRange,
+  ThreadFilter,
+  ThreadPage,
+  ThreadReads,
+  TranscriptOptions,
+} from "./runtime/thread-reads.ts";
 export type { Connection, ConnectOptions } from "./runtime/connection.ts";
 export type { EventOptions, EventStream, StreamEvent } from "./runtime/event-stream.ts";
 export { commandTree, type CommandOptions, type CommandReceipt } from "./runtime/command-tree.ts";
@@ -47,7 +55,8 @@ export type { OnBusy } from "./control/messages.ts";
 
 export type { Inspect, SessionInspection } from "./session/lifecycle.ts";
 
-export type { ThreadOptions } from "./threads/create.ts";
+export type { Identified, ThreadOptions } from "./threads/create.ts";
+export type { WorkspaceCheckpoint } from "./threads/checkpoints.ts";
 export type { ForkedThread } from "./threads/make-fork.ts";
 export type { HistoryPage } from "./threads/history.ts";
 export type { PreviewedText, StartPreview } from "./threads/preview.ts";

@@ -67,6 +67,7 @@ const BY_CODE: Partial<Record<ErrorCode, ExitCode>> = {
   STORE_IO: EXIT.store,
   STORE_CORRUPT: EXIT.store,
   STORE_VERSION: EXIT.store,
+  LINEAGE_CYCLE: EXIT.store,
   COMMAND_ID_CONFLICT: EXIT.badUse,
   CONTEXT_UNSUPPORTED: EXIT.badUse,
   FORK_NATIVE_UNSUPPORTED: EXIT.badUse,

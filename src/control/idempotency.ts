@@ -1,9 +1,11 @@
 /** Same key and arguments: the same receipt and no second effect; other arguments are refused (SPN-6). */
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { keyText, sha256 } from "../platform/digest.ts";
+import type { ReceiptRecord } from "../protocol/command.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Caller } from "../protocol/tool.ts";
+import type { StoreTx, StoreView } from "../store/port.ts";
 import type { Transaction } from "./transaction.ts";
 
 /**
@@ -24,20 +26,37 @@ export function once<T extends Json>(tx: Transaction, key: string | null, asked:
   const known = recall<T>(tx, key, asked);
   if (known !== undefined) return known;
   const answer = act();
-  const argumentsDigest = sha256(canonicalJson(asked));
-  tx.store.putReceipt({ treeId: tx.treeId, key, argumentsDigest, answer, createdAt: tx.now });
+  noteAt(tx.store, { treeId: tx.treeId, key }, asked, answer);
   return answer;
 }
 
 /** The receipt of an earlier call with this key; undefined when there was none. */
 export function recall<T extends Json>(tx: Transaction, key: string | null, asked: unknown): T | undefined {
-  const known = key === null ? undefined : tx.store.receipt(tx.treeId, key);
+  return key === null ? undefined : recallAt<T>(tx.store, { treeId: tx.treeId, key }, asked);
+}
+
+/** Where a receipt lies. */
+export type Place = Pick<ReceiptRecord, "treeId" | "key">;
+
+/** Of the id alone: a command that has one is the same command in the whole store, whatever it is about (lineage C3.12). */
+export function placeOfCommand(commandId: string): Place {
+  return { treeId: `thread_${sha256(commandId).slice(0, 21)}`, key: "command" };
+}
+
+/** @throws RejectedError `COMMAND_ID_CONFLICT`. */
+export function recallAt<T extends Json>(view: StoreView, place: Place, asked: unknown): T | undefined {
+  const known = view.receipt(place.treeId, place.key);
   if (known === undefined || known.argumentsDigest === sha256(canonicalJson(asked))) {
     return known?.answer as T | undefined;
   }
   throw new RejectedError(
     "COMMAND_ID_CONFLICT",
-    "this idempotency key was used before with other arguments; use a new key.",
-    { key },
+    "this id was used before with other arguments; use a new one.",
+    { key: place.key },
   );
+}
+
+export function noteAt(tx: StoreTx, place: Place, asked: unknown, answer: Json): void {
+  const argumentsDigest = sha256(canonicalJson(asked));
+  tx.putReceipt({ ...place, argumentsDigest, answer, createdAt: tx.now() });
 }

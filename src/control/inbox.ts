@@ -1,14 +1,22 @@
 /** What others left for the owner of a tree: mail sent without the lease, and commands (REC-2). */
 import type { z } from "zod";
 import { ROOT_PATH } from "../protocol/agent-path.ts";
-import { COMMAND_ARGUMENTS, type CommandRecord, type CommandVerb } from "../protocol/command.ts";
+import {
+  COMMAND_ARGUMENTS,
+  commandIdSchema,
+  type CommandRecord,
+  type CommandVerb,
+} from "../protocol/command.ts";
 import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
-import { argumentsFault } from "../platform/check.ts";
+import type { Caller } from "../protocol/tool.ts";
+import { argumentsFault, check } from "../platform/check.ts";
+import type { StoreView } from "../store/port.ts";
 import { answerRequest } from "./requests.ts";
 import { raiseBudget } from "./budget.ts";
 import { close, closePolitely } from "./close.ts";
 import { arrive, tellAccepted } from "./delivery.ts";
+import { noteAt, placeOfCommand, recallAt } from "./idempotency.ts";
 import { interrupt, type PartialText } from "./interrupt.ts";
 import { followUp, sendMessage, userInput } from "./messages.ts";
 import { resolveTarget } from "./resolve-target.ts";
@@ -27,17 +35,69 @@ export function takeArrivals(tx: Transaction, arrivals = tx.store.arrivals(tx.tr
 
 /** Applies one command and answers it; a refusal is an answer too. */
 export function applyCommand(tx: Transaction, command: CommandRecord, partial: PartialText): void {
-  const now = tx.store.command(command.id);
-  if (now === undefined || now.state !== "pending") return;
-  const answer = carryOut(tx, requireVerb(command.verb), command.arguments, partial);
+  if (!isPending(tx, command)) return;
+  answerCommand(tx, command, carryOut(tx, givenBy(command), "cli", partial));
+}
+
+function isPending({ store }: Transaction, { id }: CommandRecord): boolean {
+  return store.command(id)?.state === "pending";
+}
+
+/** The commit that does what was asked notes that it is done. */
+export function answerCommand(tx: Transaction, command: CommandRecord, answer: Json): void {
   tx.store.putCommand({ ...command, state: "done", answer, doneAt: tx.now });
   tx.emit("command.applied", null, {}, { commandId: command.id, verb: command.verb });
 }
 
+/** A command as it is given, by another process or here. */
+export interface Given {
+  readonly verb: CommandVerb;
+  readonly arguments: JsonObject;
+  readonly commandId: string | undefined;
+}
+
+/** @throws RejectedError `INVALID_ARGUMENT`. */
+export function givenBy({ verb, arguments: all }: CommandRecord): Given {
+  const { command_id: commandId, ...given } = all;
+  const known = requireVerb(verb);
+  const id = check(`the id of the command ${known}`, commandIdSchema.optional(), commandId);
+  return { verb: known, arguments: given, commandId: id };
+}
+
+/** What the digest of a command covers: all that is asked. */
+function askedOf({ verb, arguments: given }: Given): JsonObject {
+  return { verb, ...given };
+}
+
+/** The answer that a command with its id has had; undefined for a new one. @throws RejectedError `COMMAND_ID_CONFLICT`. */
+export function answerOf(view: StoreView, given: Given): JsonObject | undefined {
+  if (given.commandId === undefined) return undefined;
+  return recallAt<JsonObject>(view, placeOfCommand(given.commandId), askedOf(given));
+}
+
+/** For a command of several commits: a part of the one that ends it. */
+export function noteAnswer(tx: Transaction, given: Given, answer: JsonObject): void {
+  if (given.commandId !== undefined)
+    noteAt(tx.store, placeOfCommand(given.commandId), askedOf(given), answer);
+}
+
+/** With an id it is carried out once in the whole store, and answered again (lineage C3.12). */
+export function carryOut(
+  tx: Transaction,
+  given: Given,
+  by: "cli" | "library",
+  partial: PartialText,
+): JsonObject {
+  const known = answerOf(tx.store, given);
+  if (known !== undefined) return known;
+  const answer = byVerb(tx, given, { kind: "user", name: by }, partial);
+  noteAnswer(tx, given, answer);
+  return answer;
+}
+
 /** A command that was refused changes nothing but its own row. */
 export function refuseCommand(tx: Transaction, command: CommandRecord, error: unknown): void {
-  const now = tx.store.command(command.id);
-  if (now === undefined || now.state !== "pending") return;
+  if (!isPending(tx, command)) return;
   const answer: Json = CoppiceError.is(error)
     ? { ...error.toJSON(), details: error.details }
     : { code: "INVARIANT_BROKEN", message: describeError(error), retryable: false, details: {} };
@@ -52,8 +112,12 @@ function requireVerb(verb: CommandVerb | null): CommandVerb {
 }
 
 /** @throws RejectedError `INVALID_ARGUMENT` for arguments that the verb does not take, and what the verb itself refuses. */
-function carryOut(tx: Transaction, verb: CommandVerb, given: JsonObject, partial: PartialText): Json {
-  const user = { kind: "user", name: "cli" } as const;
+function byVerb(
+  tx: Transaction,
+  { verb, arguments: given }: Given,
+  user: Extract<Caller, { kind: "user" }>,
+  partial: PartialText,
+): JsonObject {
   const agentAt = (target: string): AgentRecord => resolveTarget(tx.store, tx.treeId, ROOT_PATH, target);
   switch (verb) {
     case "interrupt": {
@@ -96,8 +160,15 @@ function carryOut(tx: Transaction, verb: CommandVerb, given: JsonObject, partial
       raiseBudget(tx, agentAt(target), budget, limit);
       return { budget, limit };
     }
-    default:
-      return tx.context.verbs[verb]!(tx, given);
+    default: {
+      const act = tx.context.verbs[verb];
+      if (act !== undefined) return act(tx, given, user);
+      throw new RejectedError(
+        "NOT_OWNER",
+        `${verb} asks a provider, and nobody owns the tree ${tx.treeId}; open it, then ask again.`,
+        { treeId: tx.treeId, verb },
+      );
+    }
   }
 }
 

@@ -14,6 +14,7 @@ import type { Clock, Timer } from "../platform/clock.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { Store } from "../store/port.ts";
 import { applyCommand, refuseCommand, takeArrivals } from "./inbox.ts";
+import { beginLong } from "./long-commands.ts";
 import type { Tree } from "./tree.ts";
 
 interface Held {
@@ -190,12 +191,13 @@ export class Ownership {
   }
 }
 
-/** Takes in what others left. Every command is applied once, each in its own commit. */
+/** Takes in what others left. Every command is applied once, each in its own commit, or beside all else. */
 export async function lookAtInbox(tree: Tree): Promise<void> {
   // Each on its own: a command that cannot be read keeps no mail from being noticed.
   const arrivals = await tree.read((view) => view.arrivals(tree.treeId).length);
   if (arrivals > 0) await takeIn(tree);
   for (const command of await tree.read((view) => view.pendingCommands(tree.treeId))) {
+    if (beginLong(tree, command)) continue;
     try {
       await tree.transact((tx) => applyCommand(tx, command, tree.partialText));
     } catch (error) {

@@ -19,6 +19,7 @@ import type { Inspect } from "../session/lifecycle.ts";
 import type { Store } from "../store/port.ts";
 import type { BetweenTrees } from "./between-trees.ts";
 import type { Releases, ReservationsOf } from "./budget-scopes.ts";
+import type { LongVerbs } from "./long-commands.ts";
 import { requireEnforced } from "../policy/resolve-config.ts";
 import type { ConfigRequest, PlanContext, Workspaces } from "./transaction.ts";
 
@@ -33,6 +34,7 @@ export interface Shared {
   readonly redact: Redact;
   readonly lineage: LineageLimits;
   readonly verbs: PlanContext["verbs"];
+  readonly longVerbs: LongVerbs;
   /** Writes summaries of handoffs; null where none are wanted. */
   readonly summariser: Summariser | null;
   /** Secrets known by value, for text that is redacted while it streams. */

@@ -7,26 +7,31 @@
  *   leaves it, and the fork is looked for before another is asked for.
  * - A3 Who is not signed in is told so: no other way is tried.
  */
-import type { AgentRecord } from "../protocol/agent.ts";
 import { CoppiceError, describeError, RejectedError, TransientError } from "../protocol/errors.ts";
-import type { ProviderThreadId, RunId, ThreadId, TransferId } from "../protocol/ids.ts";
+import type { ProviderThreadId, RunId, TransferId } from "../protocol/ids.ts";
 import type { NativeThread } from "../protocol/native-events.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
 import { delay } from "../platform/clock.ts";
-import { intendNative, resolveNative } from "../lineage/transfer.ts";
+import { intendNative } from "../lineage/transfer.ts";
 import type { StartBase } from "../lineage/start-plan.ts";
 import { hasNative, nativeCall } from "../providers/native-call.ts";
 import { named } from "../providers/native-names.ts";
 import type { NativeConversation } from "../session/native-conversation.ts";
 import type { Session } from "../session/session.ts";
-import type { StoreView } from "../store/port.ts";
-import { allOf } from "./family.ts";
+import {
+  conversationsOf,
+  indeterminate,
+  orphansAmong,
+  putAside,
+  takeBack,
+  takeFork,
+} from "./fork-intents.ts";
 import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { conversationAt, type Destination, turnsFrom } from "./start-facts.ts";
 import { newProviderThread } from "./start-write.ts";
-import { forkAnew, tellMoved } from "./transfer-moves.ts";
+import { forkAnew } from "./transfer-moves.ts";
 import { must, type Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
@@ -163,18 +168,12 @@ export class NativeStart {
       throw error instanceof TransientError ? error : indeterminate(transfer.id, error);
     });
     this.#signal.throwIfAborted();
-    const { orphans, doubtful } = await this.#tree.read((view) => {
-      const known = conversationsOf(view, transfer.targetThreadId, sourceRef.driver, "any");
-      const left = found.filter(({ ref }) => !known.has(ref.nativeId));
-      return { orphans: left, doubtful: left.length > 1 || siblingAsks(view, transfer) };
-    });
-    const [orphan] = orphans;
-    if (orphan !== undefined && !doubtful) return this.#adopt(transfer.id, named(orphan), sourceRef);
+    const { orphans, mine } = await this.#tree.read((view) =>
+      orphansAmong(view, transfer, sourceRef.driver, found),
+    );
+    if (mine !== null) return this.#adopt(transfer.id, mine, sourceRef);
     await this.#tree.transact((tx) => {
-      for (const { ref } of orphans) {
-        const record = this.#forkOf(tx, sourceRef);
-        tx.store.putProviderThread({ ...record, nativeThreadRef: ref, status: "archived" });
-      }
+      putAside(tx, orphans, () => this.#forkOf(tx, sourceRef));
       takeBack(tx, transfer.id);
     });
   }
@@ -199,58 +198,12 @@ export class NativeStart {
   async #adopt(id: TransferId, forked: NativeThread, sourceRef: NativeRef): Promise<void> {
     const made = await this.#tree.transact((tx): ProviderThreadId => {
       const run = currentRun(tx, this.#runId);
-      // A sibling may have taken it for its own between the call and this.
-      const taken = conversationsOf(tx.store, run.threadId, sourceRef.driver, "in_use");
-      if (taken.has(forked.ref.nativeId)) throw indeterminate(id);
-      const record: ProviderThreadRecord = {
-        ...this.#forkOf(tx, sourceRef),
-        nativeThreadRef: forked.ref,
-        nativeHeadRef: forked.head,
-        status: "idle",
-      };
-      tx.store.putProviderThread(record);
-      const transfer = must(tx.store.transfer(id), "transfer", id);
-      const resolved = {
-        ...resolveNative(transfer, forked.ref, tx.now),
-        targetProvider: this.#to.provider,
-      };
-      tx.store.putTransfer(resolved);
-      tellMoved(tx, tx.agent(run.threadId), resolved, run.id);
+      const record = this.#forkOf(tx, sourceRef);
+      takeFork(tx, id, forked, record, run.id);
       return record.id;
     });
     this.#native.thread = { id: made, thread: forked };
   }
-}
-
-function lineageOf(view: StoreView, threadId: ThreadId): Generator<AgentRecord> {
-  const root = view.agent(threadId)?.thread?.lineage.rootThreadId ?? threadId;
-  return allOf((page) => view.descendants(root, page));
-}
-
-/** Of the whole lineage: siblings are forks of the same conversation, and not orphans. */
-function conversationsOf(
-  view: StoreView,
-  threadId: ThreadId,
-  driver: string,
-  which: "any" | "in_use",
-): ReadonlySet<string> {
-  const known = new Set<string>();
-  for (const agent of lineageOf(view, threadId)) {
-    for (const { nativeThreadRef, status } of view.providerThreadsOf(agent.threadId)) {
-      const counts = which === "any" || status !== "archived";
-      if (counts && nativeThreadRef?.driver === driver) known.add(nativeThreadRef.nativeId);
-    }
-  }
-  return known;
-}
-
-/** Another fork of the lineage was asked for, and its outcome is not known either. */
-function siblingAsks(view: StoreView, { id, targetThreadId }: TransferRecord): boolean {
-  return lineageOf(view, targetThreadId).some(({ threadId }) =>
-    view
-      .pendingTransfersTo(threadId)
-      .some((other) => other.type === "fork" && other.intent !== null && other.id !== id),
-  );
 }
 
 function giveUp(tx: Transaction, id: ProviderThreadId): void {
@@ -258,21 +211,7 @@ function giveUp(tx: Transaction, id: ProviderThreadId): void {
   tx.store.putProviderThread({ ...record, status: "error", updatedAt: tx.now });
 }
 
-function takeBack(tx: Transaction, id: TransferId): void {
-  const transfer = must(tx.store.transfer(id), "transfer", id);
-  if (transfer.intent !== null) tx.store.putTransfer({ ...transfer, intent: null, updatedAt: tx.now });
-}
-
 /** @throws the refusal itself: somebody has to sign in, and nothing else helps (C5.14). */
 function refuseUnauthenticated(error: unknown): void {
   if (error instanceof RejectedError && error.code === "PROVIDER_UNAVAILABLE") throw error;
-}
-
-function indeterminate(transferId: TransferId, cause?: unknown): RejectedError {
-  return new RejectedError(
-    "FORK_NATIVE_INDETERMINATE",
-    "whether the provider has forked its conversation is not known; reconcile the thread, then send again.",
-    { transferId },
-    cause,
-  );
 }

@@ -10,10 +10,10 @@ import { InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { EventDraft, EventType, RuntimeEvent } from "../protocol/events.ts";
 import type { IdPrefix, MailId, RunId, ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { CommandVerb } from "../protocol/command.ts";
-import type { Json, JsonObject } from "../protocol/json.ts";
+import type { JsonObject } from "../protocol/json.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
-import type { ToolSpec } from "../protocol/tool.ts";
+import type { Caller, ToolSpec } from "../protocol/tool.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Ids } from "../platform/ids.ts";
@@ -49,7 +49,9 @@ export interface Effects {
 }
 
 /** Commands by name, as another process leaves them in a tree's inbox. */
-export type Verbs = Readonly<Partial<Record<CommandVerb, (tx: Transaction, given: JsonObject) => Json>>>;
+export type Verbs = Readonly<
+  Partial<Record<CommandVerb, (tx: Transaction, given: JsonObject, by: Caller) => JsonObject>>
+>;
 
 /** What a plan needs to know of its tree beside the store. */
 export interface PlanContext {

@@ -8,7 +8,7 @@
 import type { AgentPath } from "../protocol/agent-path.ts";
 import type { AgentConfig, AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
-import type { RunId, ThreadId, TreeId } from "../protocol/ids.ts";
+import type { CommandId, RunId, ThreadId, TreeId } from "../protocol/ids.ts";
 import { ASSUMED_CONTEXT_WINDOW, type Limits } from "../protocol/limits.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Mailbox } from "../protocol/mail.ts";
@@ -97,6 +97,8 @@ export class Tree implements PlanContext {
   /** Reserved before a commit, for the wake that comes with it (`admission: reject`). */
   readonly granted = new Map<ThreadId, Grant>();
   readonly runningPools = new Map<AgentPath, PermitPool>();
+  /** Commands of others that are under way. */
+  readonly commands = new Set<CommandId>();
   /** Ends a group of processes each; called when this owner gives up or is lost (REC-6). */
   readonly groups = new Set<() => void>();
   limits: Limits;

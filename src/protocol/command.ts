@@ -1,6 +1,6 @@
 /** Commands of other processes, and receipts of commands that carry an idempotency key (REC-2, SPN-6). */
 import { z } from "zod";
-import { type CommandId, idOf, type TreeId } from "./ids.ts";
+import { type CheckpointId, type CommandId, idOf, type TreeId } from "./ids.ts";
 import type { Json, JsonObject } from "./json.ts";
 import { PIN_SECTIONS } from "./snapshot.ts";
 
@@ -10,6 +10,9 @@ const thread = z.string();
 const name = z.string().min(1);
 /** A text that says something. No pattern: what a model is shown of a schema has none. */
 export const words = z.string().refine((text) => /\S/.test(text), "is blank");
+
+/** Names a command: the same id twice is one effect and one answer (lineage C1.17). */
+export const commandIdSchema = words.max(128);
 
 /** What the verbs of threads take beside the thread; the methods of `runtime.threads` take the same. */
 export const THREAD_FIELDS = {
@@ -30,9 +33,27 @@ export const THREAD_FIELDS = {
   pin: { section: z.enum(PIN_SECTIONS), text: words },
   mergeBack: { into: name.optional(), run: idOf("run").optional() },
   editHandoff: { text: words },
+  rollBack: {
+    to: z.discriminatedUnion("kind", [
+      z.strictObject({ kind: z.literal("ordinal"), ordinal: z.number().int() }),
+      z.strictObject({ kind: z.literal("checkpoint"), checkpointId: z.string() as z.ZodType<CheckpointId> }),
+      z.strictObject({ kind: z.literal("before_message"), seq: z.number().int().min(1) }),
+    ]),
+    native: z.enum(["allowed", "demanded"]).optional(),
+    provider: name.optional(),
+  },
+  sync: { run: name.optional() },
+  restore: {
+    run: name,
+    paths: z.array(name).optional(),
+    overwrite: z.boolean().optional(),
+  },
 } as const;
 
-/** Arguments of the commands, by verb. A row is written by anybody who can open the store, so its owner parses it. */
+/**
+ * Arguments of the commands, by verb; with a `command_id` beside them, each is done once. A row is written by anybody who can open
+ * the store, so its owner parses it.
+ */
 export const COMMAND_ARGUMENTS = {
   interrupt: z.strictObject({
     target,
@@ -52,15 +73,23 @@ export const COMMAND_ARGUMENTS = {
   }),
   /** Input to a thread at a known revision (lineage C3.2). */
   continue: z.strictObject({ thread, message: words, ...THREAD_FIELDS.continue }),
-  select: z.strictObject({ thread, ...THREAD_FIELDS.select }),
+  /** Null takes the choice back. */
+  select: z.strictObject({ thread, ...THREAD_FIELDS.select, provider: name.nullable() }),
   rename: z.strictObject({ thread, ...THREAD_FIELDS.rename }),
   archive: z.strictObject({ thread }),
   pin: z.strictObject({ thread, ...THREAD_FIELDS.pin }),
   /** `into`: the root of the tree unless given. */
   merge_back: z.strictObject({ fork: thread, ...THREAD_FIELDS.mergeBack }),
+  discard_draft: z.strictObject({ thread }),
   undo_rollback: z.strictObject({ thread }),
   edit_handoff: z.strictObject({ handoff: z.string(), ...THREAD_FIELDS.editHandoff }),
   inject: z.strictObject({ transfer: z.string() }),
+  /** These ask a provider, or take several commits, and are done by who owns the tree alone. */
+  rollback: z.strictObject({ thread, ...THREAD_FIELDS.rollBack }),
+  regenerate_handoff: z.strictObject({ handoff: z.string() }),
+  sync: z.strictObject({ thread, ...THREAD_FIELDS.sync }),
+  restore_checkpoint: z.strictObject({ thread, ...THREAD_FIELDS.restore }),
+  remove_checkpoint: z.strictObject({ thread, run: name }),
 } as const;
 
 export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;

@@ -9,6 +9,7 @@ export const lineageLimitsSchema = z.strictObject({
     .number()
     .int()
     .min(1024)
+    .max(32_768)
     .default(32_768)
     .describe("a snapshot's canonical JSON, its digest included; hard (C18.1)"),
   outcomesKept: count.default(3).describe("outcome lines that a cut leaves (C18.2)"),

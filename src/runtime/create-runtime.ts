@@ -18,11 +18,11 @@ import { InterruptedError, RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
-import type { Lineage } from "../protocol/thread.ts";
 import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
 import { check } from "../platform/check.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
+import { gitCapture } from "../platform/workspace/git-capture.ts";
 import type { Residency } from "../residency/slots.ts";
 import type { Lease, Page, Store } from "../store/port.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -42,7 +42,7 @@ import {
 } from "./options.ts";
 import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
 import { HeldTrees } from "./held-trees.ts";
-import { createTree } from "./new-tree.ts";
+import { createTree, type NewThread } from "./new-tree.ts";
 import { residencyOf } from "./residency.ts";
 import { sharedOf, sourcesOf } from "./shared.ts";
 import type { OpenPendingOptions, Runtime } from "./runtime.ts";
@@ -117,20 +117,22 @@ class OwnRuntime implements Runtime {
     this.#threadPorts = {
       ...this.#visits.ports(),
       providers,
+      // Checkpoints of git's are there whoever has taken them.
+      capture: this.#shared.workspaces.capture ?? gitCapture(),
       provenDead: this.#isDead,
       open: async (id) => (await this.openTree({ id })).control,
-      make: (id, { id: _id, parent: _parent, ...asked }, lineage) =>
-        this.#visits.during(id, (lease) => this.#make(lease, asked, lineage)),
+      make: (id, { id: _id, parent: _parent, ...asked }, lineage, within) =>
+        this.#visits.during(id, (lease) => this.#make(lease, asked, { lineage, within })),
     };
     this.threads = new Threads(this.#threadPorts);
   }
 
   #pump = (): void => this.#admission.pump();
 
-  async #make(lease: Lease, options: TreeOptions, lineage?: Lineage): Promise<void> {
+  async #make(lease: Lease, options: TreeOptions, thread?: NewThread): Promise<void> {
     const defaults = this.#treeDefaults(options);
     const config = rootConfig(this.#sources, options, defaults.profile);
-    await createTree(this.store, lease, this.#shared, defaults, options, config, lineage);
+    await createTree(this.store, lease, this.#shared, defaults, options, config, thread);
   }
 
   get #identity(): ProcessIdentity {

@@ -7,11 +7,18 @@ import type { Lineage } from "../protocol/thread.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
 import type { Shared } from "../control/shared.ts";
 import { sha256 } from "../platform/digest.ts";
-import type { Lease, Store } from "../store/port.ts";
+import type { Lease, Store, StoreTx } from "../store/port.ts";
 import type { TreeOptions } from "./options.ts";
 import { newAgent } from "../control/new-agent.ts";
 import { newTreeRecord } from "../control/new-tree-record.ts";
 import { requireFree } from "../threads/create.ts";
+
+/** A tree that is made as a thread of a line. */
+export interface NewThread {
+  readonly lineage: Lineage;
+  /** Written with it. */
+  readonly within: (tx: StoreTx) => void;
+}
 
 export async function createTree(
   store: Store,
@@ -20,12 +27,13 @@ export async function createTree(
   defaults: { readonly limits: Limits; readonly profile: Profile },
   options: TreeOptions,
   config: AgentRecord["config"],
-  lineage?: Lineage,
+  made?: NewThread,
 ): Promise<void> {
   const { treeId } = lease;
   const token = shared.ids.mint("tok");
   await store.commit(lease, (tx) => {
     requireFree(tx, treeId);
+    made?.within(tx);
     const now = tx.now();
     tx.putTree(
       newTreeRecord({
@@ -51,7 +59,7 @@ export async function createTree(
       thread: {
         title: options.title ?? null,
         continuity: options.continuity ?? "resume-native",
-        lineage: lineage ?? { parentThreadId: null, relationshipToParent: null, rootThreadId: treeId },
+        lineage: made?.lineage ?? { parentThreadId: null, relationshipToParent: null, rootThreadId: treeId },
       },
     });
     // What a host uses in its own loop is not known until it says so (HDR-5).

@@ -22,6 +22,7 @@ import { createMemoryStore } from "../store/memory.ts";
 import { AgentThreads } from "../threads/between-trees.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { THREAD_VERBS } from "../threads/inbox-verbs.ts";
+import { longVerbs } from "../threads/long-verbs.ts";
 import { createToolHost } from "../tools/host.ts";
 import { configResolver, type ConfigSources, providerFacts } from "./configs.ts";
 import type { RuntimeOptions } from "./options.ts";
@@ -63,6 +64,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     redact,
     summariser: options.summariser === undefined ? deterministic : options.summariser,
     verbs: THREAD_VERBS,
+    longVerbs: longVerbs(of.threadPorts),
     lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
     secrets: options.secrets ?? [],
     prices: options.prices ?? {},

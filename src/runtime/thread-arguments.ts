@@ -3,19 +3,22 @@
  * a run or a point of that name is there is told where it is looked for, with a code of its own.
  */
 import { z } from "zod";
-import { THREAD_FIELDS, words } from "../protocol/command.ts";
+import { commandIdSchema, THREAD_FIELDS, words } from "../protocol/command.ts";
 import type { CheckpointId, ProviderThreadId, RunId } from "../protocol/ids.ts";
 import { CONTINUITIES, type ForkPolicy, forkPolicySchema } from "../protocol/thread.ts";
 import { optionsOf, variantsOf } from "../platform/check.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
 import type { ThreadOptions } from "../threads/create.ts";
-import type { RollbackOptions, RollbackTo } from "../threads/rollback.ts";
-import { cursor, key, page, rows, text } from "./arguments.ts";
-import type { ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
+import type { RollbackOptions } from "../threads/rollback.ts";
+import { cursor, page, rows, text } from "./arguments.ts";
+import type { CheckpointRange, ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
+import type { Identified } from "../threads/create.ts";
 import type { SelectionInput } from "../threads/verbs.ts";
-import type { ContinueOptions, ForkOptions, MergeOptions } from "./threads.ts";
+import type { ContinueOptions, ForkOptions, MergeOptions, RestoreOptions, SyncOptions } from "./threads.ts";
 
 const name = text.min(1);
+const commandId = commandIdSchema.optional();
+const options = optionsOf<Identified>({ commandId });
 const id = text;
 
 const point = variantsOf<ForkPointName>({
@@ -25,11 +28,6 @@ const point = variantsOf<ForkPointName>({
   message: { seq: z.number().int().nullable() },
   provider_thread: { providerThreadId: text as z.ZodType<ProviderThreadId> },
 });
-const rollbackTo = variantsOf<RollbackTo>({
-  ordinal: { ordinal: z.number().int() },
-  checkpoint: { checkpointId: text as z.ZodType<CheckpointId> },
-  before_message: { seq: z.number().int().min(1) },
-});
 const selection = optionsOf<SelectionInput>(THREAD_FIELDS.select);
 /** `ForkOptions` as they are used. */
 export type ForkChoice = Omit<ForkOptions, "policy"> & { readonly policy?: ForkPolicy };
@@ -37,11 +35,14 @@ const forkOptions = optionsOf<ForkChoice>({
   at: point.optional(),
   policy: forkPolicySchema.optional(),
   title: words.optional(),
+  commandId,
 });
 
 export const THREADS = {
   /** Of whatever has no other argument. */
   id,
+  /** Of a command that has none but its own id. */
+  command: z.strictObject({ id, options }),
   /** Of whatever is read by the page. */
   pages: z.strictObject({ id, page }),
   list: z.strictObject({
@@ -51,8 +52,21 @@ export const THREADS = {
     }),
     page,
   }),
+  diffCheckpoints: z.strictObject({
+    id,
+    between: optionsOf<CheckpointRange>({
+      run: name,
+      to: name.optional(),
+      patchBytes: z.number().int().min(0).optional(),
+    }),
+  }),
+  restoreCheckpoint: z.strictObject({
+    id,
+    options: optionsOf<RestoreOptions>({ ...THREAD_FIELDS.restore, commandId }),
+  }),
+  removeCheckpoint: z.strictObject({ id, run: name, options }),
   show: z.strictObject({ id, executions: page }),
-  sync: z.strictObject({ id, only: optionsOf<{ readonly run?: string }>({ run: name.optional() }) }),
+  sync: z.strictObject({ id, options: optionsOf<SyncOptions>({ ...THREAD_FIELDS.sync, commandId }) }),
   transcript: z.strictObject({
     id,
     page: optionsOf<TranscriptOptions>({ before: cursor, limit: rows.optional() }),
@@ -67,30 +81,27 @@ export const THREADS = {
     workspace: name.optional(),
     continuity: z.enum(CONTINUITIES).optional(),
     parent: name.optional(),
+    commandId,
   }),
-  editHandoff: z.strictObject({ id, ...THREAD_FIELDS.editHandoff }),
+  editHandoff: z.strictObject({ id, ...THREAD_FIELDS.editHandoff, options }),
   continue: z.strictObject({
     id,
     message: words,
-    options: optionsOf<ContinueOptions>({ ...THREAD_FIELDS.continue, key }),
+    options: optionsOf<ContinueOptions>({ ...THREAD_FIELDS.continue, commandId }),
   }),
-  select: z.strictObject({ id, choice: selection.nullable() }),
+  select: z.strictObject({ id, choice: selection.nullable(), options }),
   preview: z.strictObject({ id, choice: selection }),
-  rename: z.strictObject({ id, ...THREAD_FIELDS.rename }),
-  pin: z.strictObject({ id, ...THREAD_FIELDS.pin }),
+  rename: z.strictObject({ id, ...THREAD_FIELDS.rename, options }),
+  pin: z.strictObject({ id, ...THREAD_FIELDS.pin, options }),
   planFork: z.strictObject({ id, options: forkOptions }),
   reference: z.strictObject({ id, at: point }),
   fork: z.strictObject({ id, options: forkOptions }),
   mergeBack: z.strictObject({
     fork: id,
-    options: optionsOf<MergeOptions>(THREAD_FIELDS.mergeBack),
+    options: optionsOf<MergeOptions>({ ...THREAD_FIELDS.mergeBack, commandId }),
   }),
   rollBack: z.strictObject({
     id,
-    options: optionsOf<RollbackOptions>({
-      to: rollbackTo,
-      native: z.enum(["allowed", "demanded"]).optional(),
-      provider: name.optional(),
-    }),
+    options: optionsOf<RollbackOptions & Identified>({ ...THREAD_FIELDS.rollBack, commandId }),
   }),
 };

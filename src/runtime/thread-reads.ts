@@ -1,21 +1,19 @@
 /** What can be seen of threads by anybody who can open the store; only what nobody will settle any more is settled by it. */
 import { CoppiceError } from "../protocol/errors.ts";
+import type { ThreadId } from "../protocol/ids.ts";
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { ExecutionRef, ForkDraft } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { snapshotAt } from "../control/thread-context.ts";
 import { check } from "../platform/check.ts";
+import type { Difference, Missing } from "../platform/workspace/port.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import { checkpointsOf, diffCheckpoints, type WorkspaceCheckpoint } from "../threads/checkpoints.ts";
 import { requireHandoff } from "../threads/handoffs.ts";
-import {
-  collectHistory,
-  historyLevel,
-  type HistoryPage,
-  historyPage,
-  syncHistory,
-} from "../threads/history.ts";
+import { collectHistory, historyLevel, type HistoryPage, historyPage } from "../threads/history.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { reconcileThread } from "../threads/reconcile.ts";
+import { settleForkIntents } from "../threads/reconcile-forks.ts";
 import { type ShownThread, shownThread } from "../threads/show.ts";
 import { type ThreadTranscript, transcriptOf } from "../threads/transcript.ts";
 import {
@@ -36,11 +34,27 @@ export interface ThreadFilter {
   readonly state?: ThreadSummary["status"] | "any";
 }
 
+/** A page of threads, with those at which nothing but an error is to be had. */
+export interface ThreadPage extends Page<ThreadSummary> {
+  /** Threads of this page whose rows cannot be read (`STORE_CORRUPT`), of any workspace and state; to show one fails so. */
+  readonly unreadable: readonly ThreadId[];
+}
+
 /** Which page of a transcript; the newest hundred entries unless given. */
 export interface TranscriptOptions {
   /** The `before` of the page that follows it. */
   readonly before?: string | null;
   readonly limit?: number;
+}
+
+/** Which two states of a workspace are compared. */
+export interface CheckpointRange {
+  /** Id of the run whose checkpoint is the first one. */
+  readonly run: string;
+  /** Default: the folder as it is. */
+  readonly to?: string;
+  /** Longest patch, in bytes; 200,000 by default. */
+  readonly patchBytes?: number;
 }
 
 /** What can be seen of threads, whoever owns them. */
@@ -52,10 +66,10 @@ export class ThreadReads {
   }
 
   /**
-   * Threads of users, newest first; subagents stand in the tree of theirs. One that cannot be read is left out, and the
-   * log says so.
+   * Threads of users, newest first; subagents stand in the tree of theirs. One that cannot be read keeps none of the others from
+   * being listed, and is named beside them (C19).
    */
-  async list(filter: ThreadFilter = {}, page: PageOptions = {}): Promise<Page<ThreadSummary>> {
+  async list(filter: ThreadFilter = {}, page: PageOptions = {}): Promise<ThreadPage> {
     check("Threads.list", THREADS.list, { filter, page });
     const { state = "open", workspace } = filter;
     const sought = {
@@ -66,7 +80,8 @@ export class ThreadReads {
     return this.#ports.store.read((view) => {
       try {
         const { rows, next } = view.threads(sought, asked);
-        return { rows: rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead)), next };
+        const summaries = rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead));
+        return { rows: summaries, next, unreadable: [] };
       } catch (error) {
         if (!isCorrupt(error)) throw error;
         return readableOf(this.#ports, view, sought, asked);
@@ -74,10 +89,15 @@ export class ThreadReads {
     });
   }
 
-  /** Settles what nobody will settle any more (C14). */
+  /**
+   * Settles what nobody will settle any more (C14): runs without an owner, and forks that were asked for before a crash, for
+   * which their provider is asked (C5.19).
+   * @throws RejectedError `PROVIDER_UNAVAILABLE`, `FORK_NATIVE_INDETERMINATE` for such a fork.
+   */
   async reconcile(id: string): Promise<ThreadDocument> {
     check("Threads.reconcile", THREADS.id, id);
     await reconcileThread(this.#ports, id);
+    await settleForkIntents(this.#ports, id);
     return this.get(id);
   }
 
@@ -87,17 +107,6 @@ export class ThreadReads {
     await reconcileThread(this.#ports, id);
     const { store, provenDead } = this.#ports;
     return store.read((view) => shownThread(view, id, pageOf(executions), provenDead));
-  }
-
-  /**
-   * Reads the history of all its settled runs again, or of one of them, from their providers (C13.7).
-   * @throws RejectedError `NOT_OWNER`, `SOURCE_POINT_NOT_FOUND`, `THREAD_EXECUTION_BINDING_MISMATCH` for a run that is not its
-   * own, or opened on another context than its policy says (C17.5).
-   */
-  async sync(id: string, only: { readonly run?: string } = {}): Promise<ThreadDocument> {
-    check("Threads.sync", THREADS.sync, { id, only });
-    await syncHistory(this.#ports, id, only.run);
-    return this.get(id);
   }
 
   /**
@@ -163,6 +172,21 @@ export class ThreadReads {
     });
   }
 
+  /** What was captured of the workspace after its runs, oldest first, by pages of runs (C1.18). */
+  async checkpoints(id: string, page: PageOptions = {}): Promise<Page<WorkspaceCheckpoint>> {
+    check("Threads.checkpoints", THREADS.pages, { id, page });
+    return this.#ports.store.read((view) => checkpointsOf(view, id, pageOf(page)));
+  }
+
+  /**
+   * From the checkpoint of a run to that of another, or to the folder as it is.
+   * @throws RejectedError `SOURCE_POINT_NOT_FOUND` for a run without one.
+   */
+  async diffCheckpoints(id: string, between: CheckpointRange): Promise<Difference | Missing> {
+    check("Threads.diffCheckpoints", THREADS.diffCheckpoints, { id, between });
+    return diffCheckpoints(this.#ports, id, between);
+  }
+
   /** The text that a fork or a message that could not be sent has left for the user; null when there is none. */
   async draft(id: string): Promise<ForkDraft | null> {
     check("Threads.draft", THREADS.id, id);
@@ -204,7 +228,8 @@ function readableOf(
   view: StoreView,
   sought: Parameters<StoreView["threads"]>[0],
   { after = null, limit }: PageRequest,
-): Page<ThreadSummary> {
+): ThreadPage {
+  const unreadable: ThreadId[] = [];
   const rows: ThreadSummary[] = [];
   let at = after;
   let more = true;
@@ -223,10 +248,11 @@ function readableOf(
       if (table === "agents" && typeof id === "string") at = id;
       // It is the file, and not a row of a thread.
       if (at === before) throw error;
-      logger.warn({ threadId: at, err: error }, "a thread that cannot be read is left out of a list");
+      unreadable.push(at as ThreadId);
+      logger.warn({ threadId: at, err: error }, "a thread cannot be read, and is named as such in a list");
     }
   }
-  return { rows, next: more ? at : null };
+  return { rows, next: more ? at : null, unreadable };
 }
 
 function isCorrupt(error: unknown): error is CoppiceError {

@@ -1,46 +1,43 @@
 /**
  * The commands on threads (lineage C3). What is one commit claims a tree that nobody owns for that commit alone; what runs
  * something, or asks a provider, opens the tree, as `openTree` would, and keeps it.
+ *
+ * - T1 A command is carried out here as it would be out of an inbox, so that an id names the same command wherever it is given.
+ *   What was done under its id before is answered before anything else is looked at.
  */
-import type { RunId } from "../protocol/ids.ts";
+import type { CommandVerb } from "../protocol/command.ts";
+import type { HandoffId, RunId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
 import { type ForkPolicyInput, forkPolicySchema } from "../protocol/thread.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { check } from "../platform/check.ts";
-import { once, receiptKey } from "../control/idempotency.ts";
-import type { Transaction } from "../control/transaction.ts";
+import type { Missing, Refused, Restored, RestoreRequest } from "../platform/workspace/port.ts";
+import { answerOf, carryOut, type Given, noteAnswer } from "../control/inbox.ts";
+import type { Done } from "../control/long-commands.ts";
 import type { OnBusy } from "../control/messages.ts";
+import type { Transaction } from "../control/transaction.ts";
+import type { Tree } from "../control/tree.ts";
 import type { ForkAvailability } from "../lineage/fork-availability.ts";
 import type { ForkPoint, ForkPointName } from "../lineage/fork-points.ts";
-import { createThread, type ThreadOptions } from "../threads/create.ts";
+import { pruneCheckpoints } from "../threads/checkpoints.ts";
+import { createThread, type Identified, type ThreadOptions } from "../threads/create.ts";
 import { type ForkPlan, type ForkRequest, requireTitle } from "../threads/fork.ts";
+import { syncHistory } from "../threads/history.ts";
 import { type ForkedThread, makeFork, planOf } from "../threads/make-fork.ts";
 import { previewStart, type StartPreview } from "../threads/preview.ts";
-import { editHandoff, regenerateHandoff } from "../threads/handoffs.ts";
-import { inject, unknownTransfer } from "../threads/inject.ts";
-import { mergeBack } from "../threads/merge-back.ts";
-import { rollBack, type RollbackOptions, type RolledBack } from "../threads/rollback.ts";
-import { undoRollback } from "../threads/rollback-undo.ts";
+import { unknownTransfer } from "../threads/inject.ts";
+import type { RollbackOptions, RolledBack } from "../threads/rollback.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { reconcileThread } from "../threads/reconcile.ts";
 import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
-import {
-  archive,
-  continueThread,
-  pin,
-  rename,
-  requireOpenThread,
-  requireUnarchived,
-  select,
-  type SelectionInput,
-  selectionOf,
-} from "../threads/verbs.ts";
+import { requireOpenThread, type SelectionInput, selectionOf } from "../threads/verbs.ts";
 import { type ForkChoice, THREADS } from "./thread-arguments.ts";
 import { ThreadReads } from "./thread-reads.ts";
 import { Work } from "./work.ts";
 
 /** How input to a thread is taken; a provider that is left out is the one that it is on. */
-export interface ContinueOptions {
+export interface ContinueOptions extends Identified {
   readonly provider?: string;
   readonly model?: string;
   readonly effort?: string;
@@ -48,7 +45,6 @@ export interface ContinueOptions {
   readonly onBusy?: OnBusy;
   /** The revision that this was planned on. */
   readonly expectedRevision?: number;
-  readonly key?: string;
 }
 
 /** A point of a thread, to be pointed at. */
@@ -60,7 +56,7 @@ export interface ThreadReference {
 }
 
 /** Where a fork begins, and how its first run gets its context. */
-export interface ForkOptions {
+export interface ForkOptions extends Identified {
   /** Default: the latest completed run that has a checkpoint. */
   readonly at?: ForkPointName;
   readonly policy?: ForkPolicyInput;
@@ -68,11 +64,22 @@ export interface ForkOptions {
 }
 
 /** What comes back of a fork. */
-export interface MergeOptions {
+export interface MergeOptions extends Identified {
   /** Default, and all that is taken: the thread that it was forked from. */
   readonly into?: string;
   /** Up to this run of the fork; default: its latest completed one. */
   readonly run?: RunId;
+}
+
+/** What of a thread's history is read again. */
+export interface SyncOptions extends Identified {
+  /** Of this run alone; default: of all. */
+  readonly run?: string;
+}
+
+/** Which checkpoint is written back, and how much of it. */
+export interface RestoreOptions extends RestoreRequest, Identified {
+  readonly run: string;
 }
 
 /** What a fork would be. */
@@ -80,8 +87,6 @@ export interface PlannedFork extends Pick<ForkPoint, "point" | "draft" | "carrie
   readonly title: string | null;
   readonly availability: ForkAvailability;
 }
-
-const USER = { kind: "user", name: "library" } as const;
 
 /**
  * The life of threads, from `runtime.threads`: made, continued, forked, moved to another provider, merged back, rolled back,
@@ -105,17 +110,19 @@ export class Threads extends ThreadReads {
   }
 
   /** The user's own text in place of a handoff that is ready and was not delivered (C3.11). */
-  async editHandoff(id: string, text: string): Promise<HandoffRecord> {
-    check("Threads.editHandoff", THREADS.editHandoff, { id, text });
-    const { treeId } = await this.handoff(id);
-    return this.#ports.apply(treeId, (tx) => editHandoff(tx, id, text));
+  async editHandoff(id: string, text: string, options: Identified = {}): Promise<HandoffRecord> {
+    check("Threads.editHandoff", THREADS.editHandoff, { id, text, options });
+    const asked = { verb: "edit_handoff", arguments: { handoff: id, text } } as const;
+    const answer = await this.#carryOut(asked, options, async () => (await this.handoff(id)).treeId);
+    return this.handoff(answer["handoff_id"] as HandoffId);
   }
 
   /** Such a handoff built again from what the thread is now. */
-  async regenerateHandoff(id: string): Promise<HandoffRecord> {
-    check("Threads.regenerateHandoff", THREADS.id, id);
-    const { treeId } = await this.handoff(id);
-    return regenerateHandoff((await this.#ports.open(treeId)).tree, id);
+  async regenerateHandoff(id: string, options: Identified = {}): Promise<HandoffRecord> {
+    check("Threads.regenerateHandoff", THREADS.command, { id, options });
+    const asked = { verb: "regenerate_handoff", arguments: { handoff: id } } as const;
+    const answer = await this.#atLength(asked, options, async () => (await this.handoff(id)).treeId);
+    return this.handoff(answer["handoff_id"] as HandoffId);
   }
 
   /**
@@ -125,16 +132,13 @@ export class Threads extends ThreadReads {
    */
   async continue(id: string, message: string, options: ContinueOptions = {}): Promise<Work> {
     check("Threads.continue", THREADS.continue, { id, message, options });
-    const { treeId } = await this.#openThread(id);
+    const { commandId, ...rest } = options;
+    const given: Given = { verb: "continue", arguments: { thread: id, message, ...rest }, commandId };
+    const known = await this.#known(given);
+    const { treeId } = known === undefined ? await this.#openThread(id) : await this.#thread(id);
     const control = await this.#ports.open(treeId);
-    const { key, onBusy = "reject", ...rest } = options;
-    const input = { message, onBusy, ...rest };
-    const { workId } = await control.tree.transact((tx) =>
-      once(tx, receiptKey(USER, key), { verb: "continue", thread: id, ...input }, () => ({
-        workId: continueThread(tx, id, USER, input).id,
-      })),
-    );
-    return new Work(control, workId);
+    const answer = known ?? (await control.tree.transact((tx) => carryOutHere(control.tree)(tx, given)));
+    return new Work(control, answer["work_id"] as WorkId);
   }
 
   /**
@@ -142,12 +146,10 @@ export class Threads extends ThreadReads {
    * (C4.16).
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
    */
-  async select(id: string, choice: SelectionInput | null): Promise<ThreadDocument> {
-    check("Threads.select", THREADS.select, { id, choice });
-    const agent = await this.#openThread(id);
-    await this.#ports.apply(agent.treeId, (tx) =>
-      select(tx, id, choice === null ? null : selectionOf(choice)),
-    );
+  async select(id: string, choice: SelectionInput | null, options: Identified = {}): Promise<ThreadDocument> {
+    check("Threads.select", THREADS.select, { id, choice, options });
+    const chosen = choice === null ? { provider: null } : selectionOf(choice);
+    await this.#onThread("select", id, chosen, options);
     return this.get(id);
   }
 
@@ -158,38 +160,41 @@ export class Threads extends ThreadReads {
   }
 
   /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). @throws RejectedError `THREAD_ARCHIVED`. */
-  async discardDraft(id: string): Promise<void> {
-    check("Threads.discardDraft", THREADS.id, id);
-    await this.#apply(id, (tx) => {
-      const agent = requireThread(tx.store, id);
-      requireUnarchived(agent);
-      const draft = tx.store.draft(agent.threadId);
-      if (draft?.clearedAt === null) tx.store.putDraft({ ...draft, clearedAt: tx.now });
-    });
+  async discardDraft(id: string, options: Identified = {}): Promise<void> {
+    check("Threads.discardDraft", THREADS.command, { id, options });
+    await this.#onThread("discard_draft", id, {}, options);
   }
 
   /** Gives a thread another title, or none. @throws RejectedError `THREAD_NOT_FOUND`, `INVALID_ARGUMENT`, `NOT_OWNER`. */
-  async rename(id: string, title: string | null): Promise<ThreadDocument> {
-    check("Threads.rename", THREADS.rename, { id, title });
-    await this.#apply(id, (tx) => rename(tx, id, title));
+  async rename(id: string, title: string | null, options: Identified = {}): Promise<ThreadDocument> {
+    check("Threads.rename", THREADS.rename, { id, title, options });
+    await this.#onThread("rename", id, { title }, options);
     return this.get(id);
   }
 
   /** Closes a settled thread and everything below it. @throws RejectedError `THREAD_BUSY`. */
-  async close(id: string): Promise<ThreadDocument> {
-    check("Threads.close", THREADS.id, id);
-    const agent = await this.#ports.store.read((view) => requireThread(view, id));
-    if (agent.state === "open") {
-      const control = await this.#ports.open(agent.treeId);
-      await control.close(agent.threadId, { politely: true });
+  async close(id: string, options: Identified = {}): Promise<ThreadDocument> {
+    check("Threads.close", THREADS.command, { id, options });
+    const { commandId } = options;
+    const given: Given = { verb: "close", arguments: { target: id, politely: true }, commandId };
+    if ((await this.#known(given)) !== undefined) return this.get(id);
+    const { treeId, state } = await this.#thread(id);
+    if (state !== "open") {
+      await this.#ports.apply(treeId, (tx) => noteAnswer(tx, given, { closed: [] }));
+      return this.get(id);
     }
+    const { tree } = await this.#ports.open(treeId);
+    await tree.transact((tx) => carryOutHere(tree)(tx, given));
     return this.get(id);
   }
 
-  /** For good, and only what is closed (C2.1). @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
-  async archive(id: string): Promise<ThreadDocument> {
-    check("Threads.archive", THREADS.id, id);
-    await this.#apply(id, (tx) => archive(tx, id));
+  /** For good, and only what is closed (C2.1); the checkpoints of its workspace are removed. @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
+  async archive(id: string, options: Identified = {}): Promise<ThreadDocument> {
+    check("Threads.archive", THREADS.command, { id, options });
+    // Again, it is there to remove what an earlier one could not.
+    const done = options.commandId === undefined && (await this.#thread(id)).state === "archived";
+    if (!done) await this.#onThread("archive", id, {}, options);
+    await pruneCheckpoints(this.#ports, id);
     return this.get(id);
   }
 
@@ -197,9 +202,10 @@ export class Threads extends ThreadReads {
    * Keeps a line: with the run that is under way, else with the next one (C3.9).
    * @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`.
    */
-  async pin(id: string, section: PinSection, text: string): Promise<Pin> {
-    check("Threads.pin", THREADS.pin, { id, section, text });
-    return this.#apply(id, (tx) => pin(tx, id, section, text));
+  async pin(id: string, section: PinSection, text: string, options: Identified = {}): Promise<Pin> {
+    check("Threads.pin", THREADS.pin, { id, section, text, options });
+    const answer = await this.#onThread("pin", id, { section, text }, options);
+    return { pinId: answer["pin_id"] as Pin["pinId"], section, text };
   }
 
   /** What a fork would be, without making it (C5.12). @throws RejectedError of the codes of C5. */
@@ -237,20 +243,23 @@ export class Threads extends ThreadReads {
    */
   async fork(id: string, options: ForkOptions = {}): Promise<ForkedThread> {
     const { options: choice } = check("Threads.fork", THREADS.fork, { id, options });
-    return makeFork(this.#ports, forkRequest(id, choice));
+    return makeFork(this.#ports, forkRequest(id, choice), choice.commandId);
   }
 
   /** Brings a fork back into the thread that it was forked from (C7). */
   async mergeBack(fork: string, options: MergeOptions = {}): Promise<TransferRecord> {
     check("Threads.mergeBack", THREADS.mergeBack, { fork, options });
+    const { commandId, run } = options;
     const target = await this.#ports.store.read((view) => {
       const { thread, threadId } = requireThread(view, fork);
       return requireThread(view, options.into ?? thread?.lineage.parentThreadId ?? threadId);
     });
-    const run = options.run ?? null;
-    return this.#ports.apply(target.treeId, (tx) =>
-      mergeBack(tx, { fork, target: target.threadId, run, createdBy: "user" }),
-    );
+    const asked = {
+      verb: "merge_back",
+      arguments: { fork, into: target.threadId, ...(run === undefined ? {} : { run }) },
+    } as const;
+    const answer = await this.#carryOut(asked, { commandId }, async () => target.treeId);
+    return this.#transfer(answer);
   }
 
   /**
@@ -258,19 +267,24 @@ export class Threads extends ThreadReads {
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `ROLLBACK_…`; with a demanded rollback of
    * the provider's own, what it fails with. Nothing is changed then.
    */
-  async rollBack(id: string, options: RollbackOptions): Promise<RolledBack> {
+  async rollBack(id: string, options: RollbackOptions & Identified): Promise<RolledBack> {
     check("Threads.rollBack", THREADS.rollBack, { id, options });
-    const agent = await this.#openThread(id);
-    const { tree } = await this.#ports.open(agent.treeId);
-    return rollBack(tree, agent.threadId, options);
+    const { commandId, ...rest } = options;
+    const asked = { verb: "rollback", arguments: { thread: id, ...rest } as unknown as JsonObject } as const;
+    const answer = await this.#atLength(
+      asked,
+      { commandId },
+      async () => (await this.#openThread(id)).treeId,
+    );
+    return answer as unknown as RolledBack;
   }
 
   /** As long as no run has started since. @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`. */
-  async undoRollback(id: string): Promise<ThreadDocument> {
-    check("Threads.undoRollback", THREADS.id, id);
+  async undoRollback(id: string, options: Identified = {}): Promise<ThreadDocument> {
+    check("Threads.undoRollback", THREADS.command, { id, options });
     // A run that nobody will settle any more is in the way of no undo.
     await reconcileThread(this.#ports, id);
-    await this.#apply(id, (tx) => undoRollback(tx, id));
+    await this.#onThread("undo_rollback", id, {}, options);
     return this.get(id);
   }
 
@@ -278,26 +292,120 @@ export class Threads extends ThreadReads {
    * Brings in a result that was kept back because the run that had asked for it was rolled back (C8.9, C9.2).
    * @throws RejectedError `SOURCE_POINT_NOT_FOUND`, `TRANSFER_STATE_INVALID`.
    */
-  async inject(transferId: string): Promise<TransferRecord> {
-    check("Threads.inject", THREADS.id, transferId);
-    const treeId = await this.#ports.store.read(
-      (view) => view.transfer(transferId as TransferRecord["id"])?.treeId,
-    );
-    if (treeId === undefined) throw unknownTransfer(transferId);
-    return this.#ports.apply(treeId, (tx) => inject(tx, transferId));
+  async inject(transferId: string, options: Identified = {}): Promise<TransferRecord> {
+    check("Threads.inject", THREADS.command, { id: transferId, options });
+    const asked = { verb: "inject", arguments: { transfer: transferId } } as const;
+    const answer = await this.#carryOut(asked, options, async () => {
+      const found = await this.#ports.store.read((view) => view.transfer(transferId as TransferId));
+      if (found === undefined) throw unknownTransfer(transferId);
+      return found.treeId;
+    });
+    return this.#transfer(answer);
   }
 
-  async #apply<T>(id: string, plan: (tx: Transaction) => T): Promise<T> {
-    const agent = await this.#ports.store.read((view) => requireThread(view, id));
-    return this.#ports.apply(agent.treeId, plan);
+  /**
+   * Reads the history of all its settled runs again, or of one of them, from their providers (C13.7).
+   * @throws RejectedError `NOT_OWNER`, `SOURCE_POINT_NOT_FOUND`, `THREAD_EXECUTION_BINDING_MISMATCH` for a run that is not its
+   * own, or opened on another context than its policy says (C17.5).
+   */
+  async sync(id: string, options: SyncOptions = {}): Promise<ThreadDocument> {
+    check("Threads.sync", THREADS.sync, { id, options });
+    const { commandId, ...rest } = options;
+    const given: Given = { verb: "sync", arguments: { thread: id, ...rest }, commandId };
+    if ((await this.#known(given)) !== undefined) return this.get(id);
+    await syncHistory(this.#ports, id, options.run);
+    const thread = await this.get(id);
+    if (commandId !== undefined)
+      await this.#ports.apply(thread.treeId, (tx) => noteAnswer(tx, given, { messages: thread.messages }));
+    return thread;
+  }
+
+  /**
+   * Writes the files of the workspace as a run has left them. Nothing else of the user's is touched: no index, branch or stash, and
+   * what stands there now is captured first.
+   * @throws RejectedError `THREAD_BUSY` while a run is active in the folder; `SOURCE_POINT_NOT_FOUND`, `NOT_OWNER`.
+   */
+  async restoreCheckpoint(id: string, options: RestoreOptions): Promise<Restored | Refused | Missing> {
+    check("Threads.restoreCheckpoint", THREADS.restoreCheckpoint, { id, options });
+    const { commandId, ...rest } = options;
+    const asked = {
+      verb: "restore_checkpoint",
+      arguments: { thread: id, ...rest } as unknown as JsonObject,
+    } as const;
+    const answer = await this.#atLength(asked, { commandId }, async () => (await this.#thread(id)).treeId);
+    return answer as unknown as Restored | Refused | Missing;
+  }
+
+  /** Removes the workspace checkpoint of a run; the run says so after. @throws as `restoreCheckpoint`. */
+  async removeCheckpoint(
+    id: string,
+    run: string,
+    options: Identified = {},
+  ): Promise<{ readonly status: "ready" } | Missing> {
+    check("Threads.removeCheckpoint", THREADS.removeCheckpoint, { id, run, options });
+    const asked = { verb: "remove_checkpoint", arguments: { thread: id, run } } as const;
+    const answer = await this.#atLength(asked, options, async () => (await this.#thread(id)).treeId);
+    return answer as unknown as { readonly status: "ready" } | Missing;
+  }
+
+  /** A command that is one commit on a thread's tree. */
+  #onThread(verb: CommandVerb, id: string, more: object, options: Identified): Promise<JsonObject> {
+    const asked = { verb, arguments: { thread: id, ...more } as JsonObject };
+    return this.#carryOut(asked, options, async () => (await this.#thread(id)).treeId);
+  }
+
+  async #carryOut(
+    asked: Omit<Given, "commandId">,
+    { commandId }: Identified,
+    where: () => Promise<TreeId>,
+  ): Promise<JsonObject> {
+    const given = { ...asked, commandId };
+    return (
+      (await this.#known(given)) ??
+      this.#ports.apply(await where(), (tx) => carryOut(tx, given, "library", NOTHING_SAID))
+    );
+  }
+
+  /** What asks a provider: the commit that ends it notes its answer. */
+  async #atLength(
+    asked: Omit<Given, "commandId">,
+    { commandId }: Identified,
+    where: () => Promise<TreeId>,
+  ): Promise<JsonObject> {
+    const given = { ...asked, commandId };
+    const known = await this.#known(given);
+    if (known !== undefined) return known;
+    const { tree } = await this.#ports.open(await where());
+    const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
+    return tree.shared.longVerbs[asked.verb]!(tree, asked.arguments, done);
+  }
+
+  #known(given: Given): Promise<JsonObject | undefined> {
+    return this.#ports.store.read((view) => answerOf(view, given));
+  }
+
+  #thread(id: string) {
+    return this.#ports.store.read((view) => requireThread(view, id));
   }
 
   async #openThread(id: string) {
-    const agent = await this.#ports.store.read((view) => requireThread(view, id));
+    const agent = await this.#thread(id);
     requireOpenThread(agent);
     return agent;
   }
+
+  #transfer(answer: JsonObject): Promise<TransferRecord> {
+    return this.#ports.store.read((view) => view.transfer(answer["transfer_id"] as TransferId)!);
+  }
 }
+
+/** Of a command that stops nothing. */
+const NOTHING_SAID = (): string => "";
+
+const carryOutHere =
+  (tree: Tree) =>
+  (tx: Transaction, given: Given): JsonObject =>
+    carryOut(tx, given, "library", tree.partialText);
 
 const DEFAULT_POLICY = forkPolicySchema.parse({});
 

@@ -34,10 +34,12 @@ type Given = Pick<
   | "logger"
   | "redact"
   | "lineage"
+  | "clock"
   | "summariser"
   | "withNewTree"
   | "apply"
   | "look"
+  | "isMine"
   | "sessionOf"
   | "processesOf"
 >;
@@ -52,7 +54,7 @@ export class Visits {
 
   /** What the commands on threads have of it. */
   ports(): Given {
-    const { shared, owned } = this.#ports;
+    const { shared, owned, isMine } = this.#ports;
     const { store, ids, logger, redact, lineage, summariser, clock } = shared;
     return {
       store,
@@ -60,10 +62,12 @@ export class Visits {
       logger,
       redact,
       lineage,
+      clock,
       summariser,
       withNewTree: (tree, act) => this.during(tree, act),
       apply: (tree, plan) => this.#apply(tree, plan),
       look: (tree, plan) => store.read((view) => plan(new Look(view, this.#contextOf(view, tree)))),
+      isMine,
       sessionOf: async ({ treeId, threadId }, provider) => {
         const session = (await owned(treeId))?.sessions.get(threadId);
         if (session?.provider.loop !== "theirs" || session.agent.config.provider !== provider) return null;

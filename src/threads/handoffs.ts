@@ -106,8 +106,12 @@ export function editHandoff(tx: Transaction, id: string, text: string): HandoffR
   });
 }
 
-/** Built again from what the thread is now. */
-export async function regenerateHandoff(tree: Tree, id: string): Promise<HandoffRecord> {
+/** Built again from what the thread is now. `done` is a part of the commit that stores it. */
+export async function regenerateHandoff(
+  tree: Tree,
+  id: string,
+  done: (tx: Transaction, made: HandoffRecord) => void,
+): Promise<HandoffRecord> {
   const found = await tree.look((look) => {
     const one = editable(look, id);
     return { ...one, effects: look.agent(one.handoff.threadId).config.effects };
@@ -140,7 +144,7 @@ export async function regenerateHandoff(tree: Tree, id: string): Promise<Handoff
   }
   return tree.transact((tx) => {
     const { handoff, transfer } = editable(tx, id);
-    return replaceText(tx, transfer, {
+    const made = replaceText(tx, transfer, {
       ...readyHandoff({
         id: tx.id("hnd"),
         transfer,
@@ -156,5 +160,7 @@ export async function regenerateHandoff(tree: Tree, id: string): Promise<Handoff
       }),
       targetRunId: handoff.targetRunId,
     });
+    done(tx, made);
+    return made;
   });
 }

@@ -6,17 +6,18 @@ import { editHandoff } from "./handoffs.ts";
 import { inject } from "./inject.ts";
 import { mergeBack } from "./merge-back.ts";
 import { undoRollback } from "./rollback-undo.ts";
-import { archive, continueThread, pin, rename, select, selectionOf } from "./verbs.ts";
+import { archive, continueThread, discardDraft, pin, rename, select, selectionOf } from "./verbs.ts";
 
 export const THREAD_VERBS: Verbs = {
-  continue(tx, given) {
+  continue(tx, given, by) {
     const { thread, onBusy = "reject", ...input } = check("continue", COMMAND_ARGUMENTS.continue, given);
-    const work = continueThread(tx, thread, { kind: "user", name: "cli" }, { onBusy, ...input });
+    const work = continueThread(tx, thread, by, { onBusy, ...input });
     return { work_id: work.id };
   },
   select(tx, given) {
-    const { thread, ...selection } = check("select", COMMAND_ARGUMENTS.select, given);
-    return { revision: select(tx, thread, selectionOf(selection)).revision };
+    const { thread, provider, ...rest } = check("select", COMMAND_ARGUMENTS.select, given);
+    const choice = provider === null ? null : selectionOf({ provider, ...rest });
+    return { revision: select(tx, thread, choice).revision };
   },
   rename(tx, given) {
     const { thread, title } = check("rename", COMMAND_ARGUMENTS.rename, given);
@@ -32,6 +33,11 @@ export const THREAD_VERBS: Verbs = {
   merge_back(tx, given) {
     const { fork, into = tx.treeId, run = null } = check("merge_back", COMMAND_ARGUMENTS.merge_back, given);
     return { transfer_id: mergeBack(tx, { fork, target: into, run, createdBy: "user" }).id };
+  },
+  discard_draft(tx, given) {
+    const { thread } = check("discard_draft", COMMAND_ARGUMENTS.discard_draft, given);
+    discardDraft(tx, thread);
+    return {};
   },
   undo_rollback(tx, given) {
     const { thread } = check("undo_rollback", COMMAND_ARGUMENTS.undo_rollback, given);

@@ -6,7 +6,8 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
-import { canonicalJson } from "../platform/canonical-json.ts";
+import { brokenRow, mend } from "../control/broken-rows.ts";
+import { noteAt, type Place, placeOfCommand, recallAt } from "../control/idempotency.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { StoreView } from "../store/port.ts";
 import { type CapabilitiesOf, type ForkPlan, type ForkRequest, planFork, writeFork } from "./fork.ts";
@@ -25,11 +26,37 @@ export interface ForkedThread {
 /** What a fork would be. @throws RejectedError of the codes of C5. */
 export async function planOf(ports: ThreadPorts, request: ForkRequest): Promise<ForkPlan> {
   const capabilities = await capabilitiesOf(ports.providers);
-  return ports.store.read((view) => planFork(view, request, capabilities, ports.lineage));
+  return mending(ports, request, () =>
+    ports.store.read((view) => planFork(view, request, capabilities, ports.lineage)),
+  );
 }
 
-/** @throws RejectedError of the codes of C5; `COMMAND_ID_CONFLICT` for a request id of another fork. */
-export async function makeFork(ports: ThreadPorts, request: ForkRequest): Promise<ForkedThread> {
+/** A run of the source that cannot be read is set aside in its own tree, as for whoever needs it there, each once (REC-1). */
+async function mending<T>(
+  ports: ThreadPorts,
+  { source }: ForkRequest,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const mended = new Set<string>();
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const row = brokenRow(error);
+      if (row === null || mended.has(row.id)) throw error;
+      mended.add(row.id);
+      const { treeId } = await ports.store.read((view) => requireThread(view, source));
+      await ports.apply(treeId, (tx) => mend(tx, [row], error));
+    }
+  }
+}
+
+/** @throws RejectedError of the codes of C5; `COMMAND_ID_CONFLICT` for an id of another fork. */
+export async function makeFork(
+  ports: ThreadPorts,
+  request: ForkRequest,
+  commandId: string | undefined,
+): Promise<ForkedThread> {
   if (request.policy.strategy === "new_session") {
     throw new RejectedError(
       "INVALID_ARGUMENT",
@@ -39,9 +66,13 @@ export async function makeFork(ports: ThreadPorts, request: ForkRequest): Promis
   }
   const { store, provenDead } = ports;
   const capabilities = await capabilitiesOf(ports.providers);
-  const threadId =
-    (await store.read((view) => forkOf(view, ports, request, capabilities))) ??
-    (await commitFork(ports, request, capabilities));
+  const threadId = await mending(
+    ports,
+    request,
+    async () =>
+      (await store.read((view) => forkOf(view, ports, request, capabilities, commandId))) ??
+      (await commitFork(ports, request, capabilities, commandId)),
+  );
   return store.read((view) => {
     const agent = requireThread(view, threadId);
     return {
@@ -52,52 +83,46 @@ export async function makeFork(ports: ThreadPorts, request: ForkRequest): Promis
   });
 }
 
-/** The fork that was made for this request id; null where it is still to be made, and can be. */
+/** The fork that was made for its ids; null where it is still to be made, and can be. */
 function forkOf(
   view: StoreView,
   { lineage }: ThreadPorts,
   request: ForkRequest,
   capabilities: CapabilitiesOf,
+  commandId: string | undefined,
 ): ThreadId | null {
-  const source = requireThread(view, request.source);
-  const { key, argumentsDigest } = receiptOf(request);
-  const known = request.policy.requestId === null ? undefined : view.receipt(source.treeId, key);
-  if (known === undefined) {
-    planFork(view, request, capabilities, lineage);
-    return null;
+  for (const place of placesOf(view, request, commandId)) {
+    const known = recallAt<ThreadId>(view, place, request);
+    if (known !== undefined) return known;
   }
-  if (known.argumentsDigest === argumentsDigest) return known.answer as ThreadId;
-  throw new RejectedError(
-    "COMMAND_ID_CONFLICT",
-    "this request id was used before for another fork; use a new one.",
-    { requestId: request.policy.requestId },
-  );
+  planFork(view, request, capabilities, lineage);
+  return null;
 }
 
-function receiptOf(request: ForkRequest): { readonly key: string; readonly argumentsDigest: string } {
-  return {
-    key: `fork:${request.policy.requestId}`,
-    argumentsDigest: sha256(canonicalJson(request)),
-  };
+function placesOf(view: StoreView, request: ForkRequest, commandId: string | undefined): Place[] {
+  const { requestId } = request.policy;
+  const { treeId } = requireThread(view, request.source);
+  return [
+    ...(commandId === undefined ? [] : [placeOfCommand(commandId)]),
+    ...(requestId === null ? [] : [{ treeId, key: `fork:${requestId}` }]),
+  ];
 }
 
 function commitFork(
   ports: ThreadPorts,
   request: ForkRequest,
   capabilities: CapabilitiesOf,
+  commandId: string | undefined,
 ): Promise<ThreadId> {
   const { store, ids, lineage } = ports;
   const threadId = ids.mint("thread");
   return ports.withNewTree(threadId, (lease) =>
     store.commit(lease, (tx) => {
       // Whoever was faster has made it.
-      const made = forkOf(tx, ports, request, capabilities);
+      const made = forkOf(tx, ports, request, capabilities, commandId);
       if (made !== null) return made;
       const plan = planFork(tx, request, capabilities, lineage);
-      if (request.policy.requestId !== null) {
-        const { treeId } = requireThread(tx, request.source);
-        tx.putReceipt({ treeId, ...receiptOf(request), answer: threadId, createdAt: tx.now() });
-      }
+      for (const place of placesOf(tx, request, commandId)) noteAt(tx, place, request, threadId);
       const tokenDigest = sha256(ids.mint("tok"));
       writeFork(tx, plan, request, {
         threadId,

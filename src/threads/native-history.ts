@@ -42,7 +42,7 @@ export async function readNative(
   const { thread, cursor } = found;
   if (!history.bridge || thread.nativeThreadRef === null) return nothingRead("unsupported");
   const loaded = await ports.sessionOf(agent, run.provider);
-  const session = loaded ?? (await openFor(adapter, agent, await ports.processesOf(agent)));
+  const session = loaded ?? (await openToRead(adapter, agent, await ports.processesOf(agent)));
   try {
     if (!hasNative(session, "readThread")) return nothingRead("unsupported");
     return await walk(session, { run, thread, cursor, pinned: history.pinnedVersion !== null });
@@ -52,7 +52,7 @@ export async function readNative(
 }
 
 /** For reading alone: it is given no tools and no words. */
-function openFor(
+export function openToRead(
   adapter: NativeAdapter,
   { treeId, threadId, path, config }: AgentRecord,
   startProcess: StartProcess,

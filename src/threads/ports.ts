@@ -5,15 +5,17 @@ import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Lineage } from "../protocol/thread.ts";
 import type { ProvenDead } from "../protocol/process-identity.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { StartProcess } from "../platform/process.ts";
 import type { Redact } from "../platform/redact.ts";
+import type { WorkspaceCapture } from "../platform/workspace/port.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { Summariser } from "../lineage/handoff/summarise.ts";
 import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
-import type { Lease, Store } from "../store/port.ts";
+import type { Lease, Store, StoreTx } from "../store/port.ts";
 import type { ThreadOptions } from "./create.ts";
 import type { CapabilitiesOf } from "./fork.ts";
 
@@ -23,6 +25,9 @@ export interface ThreadPorts {
   readonly logger: Logger;
   readonly redact: Redact;
   readonly lineage: LineageLimits;
+  readonly clock: Clock;
+  /** What has taken the checkpoints of workspaces. */
+  readonly capture: WorkspaceCapture;
   /** Writes summaries of handoffs; null where none are wanted. */
   readonly summariser: Summariser | null;
   readonly providers: Readonly<Record<string, ProviderAdapter>>;
@@ -31,8 +36,13 @@ export interface ThreadPorts {
   open(tree: TreeId): Promise<AgentControl>;
   /** For a tree that is about to be made; given back when `act` is done. */
   withNewTree<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T>;
-  /** Makes a tree whose root is a thread in this line, and gives it back. */
-  make(tree: ThreadId, options: ThreadOptions, lineage: Lineage): Promise<void>;
+  /** Makes a tree whose root is a thread in this line, and gives it back. `within` is a part of its commit. */
+  make(
+    tree: ThreadId,
+    options: Omit<ThreadOptions, "commandId">,
+    lineage: Lineage,
+    within: (tx: StoreTx) => void,
+  ): Promise<void>;
   /**
    * One commit on a tree: of its owner, when that is this process, else of a claim that lasts as long. Nothing is recovered
    * and nothing runs by it. @throws RejectedError `NOT_OWNER` while another process owns it.
@@ -40,6 +50,8 @@ export interface ThreadPorts {
   apply<T>(tree: TreeId, plan: (tx: Transaction) => T): Promise<T>;
   /** The same for a plan that changes nothing; anybody may look. */
   look<T>(tree: TreeId, plan: (look: Look) => T): Promise<T>;
+  /** Whether this process owns the tree, or is opening it or giving it back. */
+  isMine(tree: TreeId): boolean;
   /** The session that a loaded agent has with this provider; null for one that is not loaded, or is with another. */
   sessionOf(agent: AgentRecord, provider: string): Promise<NativeSession | null>;
   /** How a session that is opened to read starts processes: registered with the agent's tree, where it is this process's. */

@@ -22,7 +22,7 @@ import { lastOrdinal } from "../lineage/coverage.ts";
 import { nativeTurns } from "../lineage/native-turns.ts";
 import { planRollback, type RollbackPlan } from "../lineage/rollback-plan.ts";
 import { requireTarget, type RollbackFacts, type RollbackRequest } from "../lineage/rollback-target.ts";
-import { type Asked, NativeRollback } from "./rollback-call.ts";
+import { NativeRollback } from "./rollback-call.ts";
 import { writeRollback } from "./rollback-write.ts";
 import { requireOpenThread, type ThreadAgent, threadOf } from "./verbs.ts";
 
@@ -38,9 +38,9 @@ export type RollbackTo =
 export interface RollbackOptions {
   readonly to: RollbackTo;
   /** `demanded`: with the provider's own rollback or not at all. */
-  readonly native?: "allowed" | "demanded";
+  readonly native?: "allowed" | "demanded" | undefined;
   /** The provider that the thread was seen on; it is refused when that is another by now. */
-  readonly provider?: string;
+  readonly provider?: string | undefined;
 }
 
 /** What a rollback has come to. */
@@ -62,6 +62,7 @@ export interface Able {
 }
 
 /**
+ * `done` is a part of the commit that ends it.
  * @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`, `ROLLBACK_PROVIDER_CHANGED`; where the provider's
  * own rollback is demanded, `ROLLBACK_NATIVE_UNSUPPORTED`, `ROLLBACK_TURN_UNAVAILABLE` or what the provider fails with.
  */
@@ -69,6 +70,7 @@ export async function rollBack(
   tree: Tree,
   threadId: ThreadId,
   options: RollbackOptions,
+  done: (tx: Transaction, answer: RolledBack) => void,
 ): Promise<RolledBack> {
   using _ = holdStarts(tree, threadId);
   const agent = await tree.look((look) => openThreadOf(look, threadId));
@@ -82,37 +84,47 @@ export async function rollBack(
     native: options.native ?? "allowed",
   };
   const planned = await tree.look((look) => planFor(look, threadId, request, able));
-  if (planned.rolledBack.length === 0) return answer(planned, "not_needed", null);
+  if (planned.rolledBack.length === 0) {
+    const nothing = answer(planned, "not_needed", null);
+    await tree.transact((tx) => done(tx, nothing));
+    return nothing;
+  }
   const step = planned.providerThreads.find(needsProvider);
   if (step === undefined) {
-    const plan = await tree.transact(
-      (tx) => commitPlan(tx, planFor(tx, threadId, request, able), null),
+    return tree.transact(
+      (tx) => {
+        const plan = planFor(tx, threadId, request, able);
+        return commitPlan(tx, plan, null, answer(plan, outcomeOf(plan), null));
+      },
       () => nothingUntold(tree, threadId),
     );
-    return answer(plan, outcomeOf(plan), null);
   }
   const call = new NativeRollback(tree, agent, step);
   const asked = await call.ask(request.native === "demanded");
   const settled: RollbackRequest = asked.kind === "agreed" ? request : { ...request, native: "avoided" };
-  const plan = await tree.transact(
+  return tree.transact(
     (tx) => {
       call.answered(tx);
-      return commitPlan(
-        tx,
-        planFor(tx, threadId, settled, able),
-        asked.kind === "agreed" ? asked.thread : null,
-      );
+      const plan = planFor(tx, threadId, settled, able);
+      return asked.kind === "agreed"
+        ? commitPlan(tx, plan, asked.thread, answer(plan, "rolled_back", null))
+        : commitPlan(tx, plan, null, answer(plan, "given_up", describeError(asked.error)));
     },
     () => {
       call.committed(asked);
       nothingUntold(tree, threadId);
     },
   );
-  return answer(plan, asked.kind === "agreed" ? "rolled_back" : "given_up", refusalOf(asked));
 
-  function commitPlan(tx: Transaction, plan: RollbackPlan, thread: NativeThread | null): RollbackPlan {
+  function commitPlan(
+    tx: Transaction,
+    plan: RollbackPlan,
+    thread: NativeThread | null,
+    come: RolledBack,
+  ): RolledBack {
     writeRollback(tx, threadOf(tx, threadId), plan, thread);
-    return plan;
+    done(tx, come);
+    return come;
   }
 }
 
@@ -142,10 +154,6 @@ function outcomeOf({ activeProviderThreadId, providerThreads }: RollbackPlan): R
   const lost =
     activeProviderThreadId === null && providerThreads.some(({ action }) => action === "divergent");
   return lost ? "given_up" : "not_needed";
-}
-
-function refusalOf(asked: Asked): string | null {
-  return asked.kind === "agreed" ? null : describeError(asked.error);
 }
 
 /** @throws RejectedError `ROLLBACK_ACTIVE_RUN` while somebody else has it. */

@@ -116,6 +116,14 @@ export function archive(tx: Transaction, id: string): AgentRecord {
   return archived;
 }
 
+/** The user does not want it (C2.9). @throws RejectedError `THREAD_ARCHIVED`. */
+export function discardDraft(tx: Transaction, id: string): void {
+  const agent = requireThread(tx.store, id);
+  requireUnarchived(agent);
+  const draft = tx.store.draft(agent.threadId);
+  if (draft?.clearedAt === null) tx.store.putDraft({ ...draft, clearedAt: tx.now });
+}
+
 /** Longest text of a pin, in bytes. */
 const PIN_BYTES = 4096;
 

@@ -35,7 +35,6 @@ const CAUGHT_WITHIN: Readonly<Record<string, string>> = {
 /** Codes of threads which no command of the line can lead to. */
 const NOT_ON_THE_LINE: Readonly<Record<string, string>> = {
   THREAD_EXISTS: "no command names the id of a new thread",
-  LINEAGE_CYCLE: "no command names the parent of a new thread",
   ROLLBACK_PROVIDER_CHANGED: "`thread rollback` is not bound to a provider that was seen before",
   HANDOFF_GENERATION_FAILED: "the deterministic summary stands in, and the handoff's record says so",
   PROVIDER_WRITER_BUSY: "tried again for longer than a test of the line is to take",

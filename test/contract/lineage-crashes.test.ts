@@ -3,7 +3,7 @@
  * is the old state or the new one, every promise holds, and the command can be given again (C1.18, C4.13, C5.19, C9.10).
  */
 import { describe, expect, test } from "vitest";
-import { hang, type NativeMethod } from "../../src/providers/scripted/native/faults.ts";
+import { crashAfter, hang, type NativeMethod } from "../../src/providers/scripted/native/faults.ts";
 import {
   noFork,
   type ScriptedNativeProvider,
@@ -166,6 +166,10 @@ const isThere: Command["done"] = (view, life) =>
   statuses(view, life) === "completed,completed" && facts(view, life).rolledBack.length === 0;
 const back = (life: Life) => life.threads.rollBack(life.thread, { to: { kind: "ordinal", ordinal: 1 } });
 
+/** Of the transfer of a fork: whether nobody knows what has become of what its provider was asked for. */
+const inDoubt: Command["done"] = (view, { thread }) =>
+  view.transfersOf(thread, ALL).rows.some(({ type, intent }) => type === "fork" && intent !== null);
+
 const COMMANDS: Readonly<Record<string, Command>> = {
   create: {
     command: ({ threads }) => threads.create({ id: NEW, title: "made" }),
@@ -222,6 +226,22 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       [0, "forkThread"],
       [0, "startTurn"],
     ],
+  },
+  "the reconcile of a fork in doubt": {
+    on: "able",
+    async before(life) {
+      await life.talk("q1");
+      await fork(life, "native");
+      life.natives[0]!.fault("forkThread", crashAfter());
+      expect(await life.say("f1")).toBe("provider_error");
+    },
+    command: ({ threads, thread }) => threads.reconcile(thread),
+    done: (view, life) => {
+      const [native] = view.providerThreadsOf(life.thread);
+      return !inDoubt(view, life) && native?.nativeThreadRef !== undefined && native.status === "idle";
+    },
+    none: (view, life) => inDoubt(view, life) && view.providerThreadsOf(life.thread).length === 0,
+    calls: [[0, "findForks"]],
   },
   "the first run of a replay fork": {
     async before(life) {

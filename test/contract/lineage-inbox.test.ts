@@ -2,8 +2,11 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { TreeId } from "../../src/protocol/ids.ts";
 import { fail, gate, repeat, say, spawn, together } from "../../src/providers/scripted/script.ts";
+import { hang } from "../../src/providers/scripted/native/faults.ts";
+import { turnFork } from "../../src/providers/scripted/native/provider.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { commandTree } from "../../src/runtime/command-tree.ts";
+import { waitUntil } from "../../src/testing/wait-until.ts";
 import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
 
@@ -120,5 +123,87 @@ describe.each(STORES)("threads of another process's tree on %s", (store) => {
     await expect(command(h, "inject", { transfer })).rejects.toMatchObject({
       code: "TRANSFER_STATE_INVALID",
     });
+  });
+
+  test("C3.12 REC-2 an id names the same command out of the inbox and from the owner's own program", async () => {
+    const h = await open();
+    const { id } = h.tree;
+    const once = { thread: id, title: "a", command_id: "once" };
+    const { answer } = await command(h, "rename", once);
+    expect(await command(h, "rename", once)).toMatchObject({ answer });
+    await h.runtime.threads.rename(id, "a", { commandId: "once" });
+    expect((await h.runtime.threads.get(id)).revision).toBe(answer["revision"]);
+    const conflict = { code: "COMMAND_ID_CONFLICT" };
+    await expect(command(h, "rename", { ...once, title: "b" })).rejects.toMatchObject(conflict);
+    await expect(h.runtime.threads.rename(id, "b", { commandId: "once" })).rejects.toMatchObject(conflict);
+    await expect(command(h, "rename", { ...once, command_id: " " })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+    });
+  });
+
+  test("C9.1 C3.12 REC-2 a rollback is done by the owner, once, and not without one", async () => {
+    const h = await open();
+    const { id } = h.tree;
+    for (const text of ["one", "two"]) await h.ask(text);
+    const asked = { thread: id, to: { kind: "ordinal", ordinal: 1 }, command_id: "once" };
+    const done = await command(h, "rollback", asked);
+    expect(done).toMatchObject({ appliedBy: "owner", answer: { target: 1, runs: [[2, 2]] } });
+    expect((await h.runtime.threads.get(id)).rolledBack).toEqual([[2, 2]]);
+    await h.ask("three");
+    expect(await command(h, "rollback", asked)).toEqual(done);
+    expect((await h.runtime.threads.get(id)).rolledBack).toEqual([[2, 2]]);
+    await expect(
+      command(h, "rollback", { ...asked, command_id: "other", native: "x" }),
+    ).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+    await h.tree.close();
+    await expect(command(h, "rollback", { thread: id, to: asked.to })).rejects.toMatchObject({
+      code: "NOT_OWNER",
+    });
+    h.tree = await h.runtime.openTree({ id });
+  });
+
+  test("C9.2 C9.10 REC-2 a rollback that waits for its provider holds nothing up; its owner's death leaves it to the next", async () => {
+    const a = turnFork({ "*": [echo] });
+    const h = await open({ others: { a }, tree: { provider: "a" } });
+    const { id } = h.tree;
+    for (const text of ["one", "two"]) await h.ask(text);
+    a.fault("rollbackThread", hang("asked"));
+    let answer: unknown = null;
+    const asked = command(h, "rollback", { thread: id, to: { kind: "ordinal", ordinal: 1 } });
+    asked.then(
+      (receipt) => (answer = receipt),
+      (error: unknown) => (answer = error),
+    );
+    await waitUntil("the provider is asked", () => a.gates.waiting("asked") > 0, {
+      step: () => h.clock.advance(25),
+    });
+    expect(await command(h, "rename", { thread: id, title: "b" })).toMatchObject({ appliedBy: "owner" });
+    expect(answer).toBeNull();
+    h.cut();
+    a.kill();
+    await h.crash();
+    await waitUntil("it is answered", () => answer !== null, { step: () => h.clock.advance(25) });
+    expect(answer).toMatchObject({ appliedBy: "owner", answer: { target: 1 } });
+    expect((await h.runtime.threads.get(id)).rolledBack).toEqual([[2, 2]]);
+    expect(await h.ask("three")).toMatchObject({ ending: "completed" });
+  });
+
+  test("C3.11 C13.7 REC-2 a handoff is built again and a history read again by the owner", async () => {
+    const b = scripted({ "*": [repeat(fail({ code: "PROVIDER_REFUSED", accepted: false }))] });
+    const h = await open({ others: { b } });
+    const { id } = h.tree;
+    await h.ask("one");
+    await (await h.tree.root.send("two", { provider: "b" })).outcome();
+    const { rows } = await h.runtime.threads.handoffs(id);
+    const handoff = rows.at(-1)!.id;
+    const { answer } = await command(h, "regenerate_handoff", { handoff });
+    expect(await h.runtime.threads.handoff(handoff)).toMatchObject({ supersededBy: answer["handoff_id"] });
+    await expect(command(h, "regenerate_handoff", { handoff })).rejects.toMatchObject({
+      code: "TRANSFER_STATE_INVALID",
+    });
+    const { messages } = await h.runtime.threads.get(id);
+    const synced = await command(h, "sync", { thread: id });
+    expect(synced.answer["messages"]).toBeGreaterThan(messages);
+    expect((await h.runtime.threads.get(id)).messages).toBe(synced.answer["messages"]);
   });
 });

@@ -66,7 +66,7 @@ const WRONG: Readonly<Record<string, Cases>> = {
     [[NOBODY, "x", { providr: "y" }], /unknown field `providr`. Accepted fields of options: provider, model/],
     [[NOBODY, "x", { model: { a: 1 } }], /options\.model: /],
     [[NOBODY, "x", { expectedRevision: 0 }], /options\.expectedRevision: .*>=1/],
-    [[NOBODY, "x", { key: "" }], /options\.key: /],
+    [[NOBODY, "x", { commandId: " " }], /options\.commandId: is blank/],
     [[NOBODY, "x", null], /options: .*received null/],
   ],
   select: [...choices, [[NOBODY], /choice: /]],
@@ -117,9 +117,21 @@ const WRONG: Readonly<Record<string, Cases>> = {
   reconcile: noText,
   show: [[[NOBODY, { limit: 0 }], /executions\.limit: /]],
   sync: [
-    [[NOBODY, { run: 5 }], /only\.run: /],
-    [[NOBODY, { runs: "run_1" }], /Accepted fields of only: run/],
+    [[NOBODY, { run: 5 }], /options\.run: /],
+    [[NOBODY, { runs: "run_1" }], /Accepted fields of options: run, commandId/],
   ],
+  checkpoints: pages,
+  diffCheckpoints: [
+    [[NOBODY, {}], /between\.run: /],
+    [[NOBODY, { run: "run_1", patchBytes: -1 }], /between\.patchBytes: .*>=0/],
+    [[NOBODY, { run: "run_1", from: "run_2" }], /Accepted fields of between: run, to, patchBytes/],
+  ],
+  restoreCheckpoint: [
+    [[NOBODY], /options: .*run/],
+    [[NOBODY, { run: "run_1", paths: "a.txt" }], /options\.paths: /],
+    [[NOBODY, { run: "run_1", force: true }], /unknown field `force`/],
+  ],
+  removeCheckpoint: [[[NOBODY, ""], /run: .*>=1/]],
   history: pages,
   mirror: noText,
   transcript: [
@@ -199,11 +211,11 @@ describe.each(STORES)("arguments of commands on threads on %s", (store) => {
     await using h = await talkative();
     const { threads } = h.runtime;
     const { id } = await threads.create();
-    const work = await threads.continue(id, "one", { key: "once" });
+    const work = await threads.continue(id, "one", { commandId: "once" });
     expect(work).toBeInstanceOf(Work);
     expect(await work.outcome()).toMatchObject({ ending: "completed", text: "ok" });
     expect(await work.record()).toMatchObject({ id: work.id, executor: id });
-    expect((await threads.continue(id, "one", { key: "once" })).id).toBe(work.id);
+    expect((await threads.continue(id, "one", { commandId: "once" })).id).toBe(work.id);
   });
 
   test("C3.4 a fork is answered as the thread that it is, with its transfer and its draft", async () => {

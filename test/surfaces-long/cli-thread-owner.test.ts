@@ -76,13 +76,49 @@ describe("a thread that another process runs", () => {
     });
   });
 
-  test("what only its owner may do is refused, and names the owner", async () => {
+  test("what would ask a provider is left to its owner too, which says what it makes of it", async () => {
     expect(await fault("thread", "close", thread)).toMatchObject({ code: "THREAD_BUSY", exit: 1 });
-    for (const command of [["rollback", "--to", "0"], ["sync"]]) {
-      const error = await fault("thread", command[0]!, thread, ...command.slice(1));
-      expect(error).toMatchObject({ code: "NOT_OWNER", exit: 3 });
-      expect(error.message).toContain(String(running.child.pid));
-    }
+    expect(await fault("thread", "rollback", thread, "--to", "0")).toMatchObject({
+      code: "ROLLBACK_ACTIVE_RUN",
+      exit: 1,
+    });
+    expect(await place.rows("thread", "sync", thread)).toMatchObject([{ applied_by: "owner" }]);
+    expect(await fault("handoff", "regenerate", "hnd_nothing")).toMatchObject({
+      code: "TRANSFER_SOURCE_UNRESOLVABLE",
+    });
+  });
+
+  test("C3.3 a message may queue behind the run under way; its answer is not there in time", async () => {
+    const queued = await place.run(
+      "thread",
+      "continue",
+      thread,
+      "--on-busy",
+      "queue",
+      "--timeout",
+      "0",
+      "--command-id",
+      "queued",
+      "and then",
+    );
+    expect(queued.code).toBe(124);
+  });
+
+  test("C3.12 one id is one command, for the owner and from any shell", async () => {
+    const rename = ["thread", "rename", thread, "--command-id", "once"];
+    const [first] = await place.rows(...rename, "under an id");
+    const [again] = await place.rows(...rename, "under an id");
+    expect(again.revision).toBe(first.revision);
+    expect(await fault(...rename, "another")).toMatchObject({ code: "COMMAND_ID_CONFLICT" });
+    const [made] = await place.rows("thread", "new", "--command-id", "made");
+    expect((await place.rows("thread", "new", "--command-id", "made"))[0].id).toBe(made.id);
+    const rollback = ["thread", "rollback", made.id, "--to", "1", "--command-id", "back"];
+    for (const text of ["one", "two"]) await place.run("thread", "continue", made.id, "--pace", "0", text);
+    const [back] = await place.rows(...rollback);
+    expect(back).toMatchObject({ applied_by: "here", target: 1, runs: [[2, 2]] });
+    await place.run("thread", "continue", made.id, "--pace", "0", "three");
+    expect(await place.rows(...rollback)).toMatchObject([{ target: 1, runs: [[2, 2]] }]);
+    expect((await place.rows("thread", "show", made.id))[0].rolledBack).toEqual([[2, 2]]);
   });
 
   test("S1-61 S1-64 S1-66 killed in a run, it is settled by whoever looks, and goes on with what was pinned", async () => {
@@ -95,7 +131,9 @@ describe("a thread that another process runs", () => {
     expect(settled.activity).toEqual({ kind: "idle" });
     const after = await shown();
     expect(after.runs.at(-1)).toMatchObject({ outcome: "interrupted" });
-    const went = await place.run("thread", "continue", thread, "--pace", "0", "--provider", "echo", "on");
+    // Behind what was queued before.
+    const how = ["--pace", "0", "--provider", "echo", "--on-busy", "queue"];
+    const went = await place.run("thread", "continue", thread, ...how, "on");
     expect(went).toMatchObject({ code: 0 });
     expect((await place.run("thread", "context", thread)).stdout).toContain("no network (run 2)");
   });

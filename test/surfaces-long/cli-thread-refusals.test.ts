@@ -6,7 +6,9 @@ import { scripted } from "../../src/providers/scripted/provider.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
-import { Place } from "../support/cli.ts";
+import { Place, rowsOf } from "../support/cli.ts";
+import { TestRepository } from "../support/repository.ts";
+import { damageRow } from "../support/stores.ts";
 
 const place = new Place();
 /** Threads and handoffs by what is the matter with them. */
@@ -65,6 +67,8 @@ async function prepare(runtime: Runtime): Promise<void> {
     await run(known["deep"], "more");
   }
   known["tampered"] = await thread("tampered", "one");
+  known["cyclic"] = (await threads.fork(known["plain"])).thread.id;
+  await threads.rename(known["plain"], "plain", { commandId: "used" });
 }
 
 beforeAll(async () => {
@@ -89,6 +93,9 @@ beforeAll(async () => {
       "UPDATE snapshots SET body = replace(body, 'tampered', 'Tampered') WHERE thread = (SELECT number FROM threads WHERE id = ?)",
     )
     .run(known["tampered"]!);
+  database
+    .prepare("UPDATE agents SET body = json_set(body, '$.thread.forkedFrom.point.threadId', id) WHERE id = ?")
+    .run(known["cyclic"]!);
 }, 120_000);
 afterAll(() => place[Symbol.dispose]());
 
@@ -116,8 +123,13 @@ const CASES: readonly (readonly [code: string, exit: number, next: RegExp, comma
   ],
   ["THREAD_CONTEXT_TAMPERED", 5, /./, "thread context :tampered"],
   ["THREAD_CONTEXT_TAMPERED", 5, /./, "thread continue :tampered --provider echo hello"],
+  ["LINEAGE_CYCLE", 5, /./, "thread transcript :cyclic"],
   ["LINEAGE_DEPTH_EXCEEDED", 4, /fork an earlier thread/, "thread fork :deep"],
   ["COMMAND_ID_CONFLICT", 2, /use a new one/, "thread fork :plain --request-id used --title other"],
+  ["COMMAND_ID_CONFLICT", 2, /use a new one/, "thread rename :plain other --command-id used"],
+  ["COMMAND_ID_CONFLICT", 2, /use a new one/, "thread continue :plain hello --command-id used"],
+  ["INVALID_ARGUMENT", 2, /1 to 128/, "thread close :plain --command-id %20"],
+  ["INVALID_ARGUMENT", 2, /choices/, "thread continue :plain hello --on-busy later"],
   ["SOURCE_POINT_NOT_FOUND", 3, /has runs 1 to 3.*thread show/, "thread fork :plain --at run:99"],
   ["SOURCE_POINT_NOT_FOUND", 3, /has no runs yet/, "thread fork :empty --at run:1"],
   ["SOURCE_POINT_NOT_FOUND", 3, /name one of them/, "thread fork :plain --at message:999"],
@@ -142,6 +154,9 @@ const CASES: readonly (readonly [code: string, exit: number, next: RegExp, comma
   ["ROLLBACK_TARGET_INVALID", 3, /name one that is/, "thread rollback :plain --before-message 3"],
   ["ROLLBACK_TARGET_INVALID", 3, /fork it at the run/, "thread rollback :plain --undo"],
   ["ROLLBACK_ACTIVE_RUN", 1, /interrupt it or wait/, "thread rollback :asking --to 0"],
+  ["SOURCE_POINT_NOT_FOUND", 3, /no checkpoint of its workspace/, "thread checkpoint diff :plain 1"],
+  ["SOURCE_POINT_NOT_FOUND", 3, /no checkpoint of its workspace/, "thread checkpoint restore :plain run:1"],
+  ["SOURCE_POINT_NOT_FOUND", 3, /no checkpoint of its workspace/, "thread checkpoint remove :plain 1"],
   ["INVALID_ARGUMENT", 2, /`before`/, "thread transcript :plain --before nothing"],
   ["INVALID_ARGUMENT", 2, /leave out --after/, "thread list --after nothing"],
   ["INVALID_ARGUMENT", 2, /leave out --after/, "transfers :plain --after xfr_nothing"],
@@ -267,5 +282,46 @@ describe("what can be done instead", () => {
     const [row] = await place.rows("thread", "fork", known["plain"]!, "--strategy", "new-session");
     expect(row).toMatchObject({ thread: null, source: { threadId: known["plain"], ordinal: 3 } });
     expect(rows()).toEqual(before);
+  });
+});
+
+describe("checkpoints of a workspace", () => {
+  test("C1.18 they are listed, compared, written back and removed", async () => {
+    const r = new TestRepository();
+    r.commit({ "a.txt": "as it was\n" });
+    const store = await openSqliteStore({ path: place.store, synchronous: "normal" });
+    const providers = { echo: scripted({ "/root": [say("one")] }) };
+    const runtime = await createRuntime({ store, providers, workspaceCapture: "git" });
+    const { id } = await runtime.threads.create({ provider: "echo", workspace: r.folder });
+    await (await runtime.threads.continue(id, "go")).outcome();
+    await runtime.close();
+    await store.close();
+    const of = (verb: string, ...more: string[]) => place.rows("thread", "checkpoint", verb, id, ...more);
+    expect(await of("list")).toMatchObject([{ ordinal: 1, status: "ready" }]);
+    r.write("a.txt", "as it is\n");
+    const diff = await place.run("thread", "checkpoint", "diff", id, "1");
+    expect(diff.stdout).toMatch(/^1 file changed, \+1 -1\n(.*\n)*-as it was\n\+as it is\n$/);
+    expect(await of("restore", "run:1")).toMatchObject([{ applied_by: "here", written: ["a.txt"] }]);
+    expect(r.read("a.txt")).toBe("as it was\n");
+    expect(await of("remove", "1")).toMatchObject([{ status: "removed" }]);
+    expect(await of("list")).toMatchObject([{ status: "none", reason: "it was removed" }]);
+    expect(r.git("for-each-ref", "refs/coppice/")).toBe("");
+  }, 120_000);
+});
+
+describe("a thread that cannot be read", () => {
+  test("C19 the others are listed, it is named, and the command says that the store is damaged", async () => {
+    const before = await place.rows("thread", "list", "--all", "--limit", "1000");
+    damageRow(place.store, "agents", known["empty"]!);
+    const listed = await place.run("thread", "list", "--all", "--limit", "1000", "--json");
+    expect(listed.code).toBe(5);
+    const ids = rowsOf(listed.stdout).map(({ id }) => id);
+    expect(ids).toEqual(before.map(({ id }) => id).filter((id: string) => id !== known["empty"]));
+    const { error } = JSON.parse(listed.stderr);
+    expect(error).toMatchObject({ code: "STORE_CORRUPT", exit: 5 });
+    expect(error.message).toContain(known["empty"]);
+    const shown = await place.run("thread", "show", known["empty"]!, "--json");
+    expect(shown).toMatchObject({ code: 5, stdout: "" });
+    expect(JSON.parse(shown.stderr).error).toMatchObject({ code: "STORE_CORRUPT", exit: 5 });
   });
 });

@@ -9,7 +9,15 @@ import { figure } from "../screen/words.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { messageOf } from "./commanding.ts";
 import { type StoreOptions, withStore } from "./options.ts";
-import { actOn, changeThreads, lookAtThreads, tellChange, threadCommand } from "./threading.ts";
+import {
+  actOn,
+  byOwnerOrHere,
+  changeCommand,
+  type ChangeOptions,
+  changeThreads,
+  lookAtThreads,
+  tellChange,
+} from "./threading.ts";
 
 const HANDOFF_ARGUMENT = "id of the handoff, hnd_…; `transfers` has them";
 
@@ -30,27 +38,50 @@ export function addHandoff(program: Command, terminal: Terminal): void {
       }),
     );
 
-  threadCommand(handoff, "edit", { json: "one object", example: 'handoff edit hnd_… -- "We use port 8080."' })
+  changeCommand(handoff, "edit", { json: "one object", example: 'handoff edit hnd_… -- "We use port 8080."' })
     .description("put your own text in its place; only as long as it is ready and was not delivered")
     .argument("<handoff>", HANDOFF_ARGUMENT)
     .argument("[text]", "the text, after `--`; `-` or nothing reads standard input")
-    .action(async (id: string, given: string | undefined, options: StoreOptions) => {
+    .action(async (id: string, given: string | undefined, options: ChangeOptions) => {
       const text = await messageOf(given);
       await changeThreads(options, null, async (at) => {
         const found = await at.threads.handoff(id);
-        const { appliedBy, answer } = await actOn(terminal, at, found, "edit_handoff", { handoff: id, text });
+        const { appliedBy, answer } = await actOn(
+          terminal,
+          at,
+          found,
+          "edit_handoff",
+          { handoff: id, text },
+          options,
+        );
         const made = await at.threads.handoff(answer["handoff_id"] as string);
         tellReplaced(terminal, options, appliedBy, id, made);
       });
     });
 
-  threadCommand(handoff, "regenerate", { json: "one object", example: "handoff regenerate hnd_…" })
+  changeCommand(handoff, "regenerate", { json: "one object", example: "handoff regenerate hnd_…" })
     .description("write it anew from what the thread is now; only as long as it was not delivered")
     .argument("<handoff>", HANDOFF_ARGUMENT)
-    .action((id: string, options: StoreOptions) =>
-      changeThreads(options, null, async ({ threads }) =>
-        tellReplaced(terminal, options, null, id, await threads.regenerateHandoff(id)),
-      ),
+    .action((id: string, options: ChangeOptions) =>
+      changeThreads(options, null, async (at) => {
+        const { threads } = at;
+        const found = await threads.handoff(id);
+        const args = { handoff: id };
+        const here = async () => ({
+          handoff_id: (await threads.regenerateHandoff(id, { commandId: options.commandId })).id,
+        });
+        const { appliedBy, answer } = await byOwnerOrHere(
+          terminal,
+          at,
+          found,
+          "regenerate_handoff",
+          args,
+          options,
+          here,
+        );
+        const made = await threads.handoff(answer["handoff_id"] as string);
+        tellReplaced(terminal, options, appliedBy, id, made);
+      }),
     );
 }
 

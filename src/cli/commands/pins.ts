@@ -7,8 +7,7 @@ import type { PinSection } from "../../protocol/snapshot.ts";
 import type { Terminal } from "../terminal.ts";
 import { clip, clean } from "../terminal.ts";
 import { badUse } from "../failure.ts";
-import type { StoreOptions } from "./options.ts";
-import { actOn, changeThreads, tellChange, threadCommand } from "./threading.ts";
+import { actOn, changeCommand, type ChangeOptions, changeThreads, tellChange } from "./threading.ts";
 
 const SECTIONS: Readonly<Record<string, PinSection>> = {
   decision: "decisions",
@@ -24,7 +23,7 @@ export function addContext(program: Command, terminal: Terminal): void {
     .description("keep a line in what the runs of a thread open on")
     .addHelpText("after", '\nExample: npx coppice context pin decision --thread thread_… -- "port 8080"');
 
-  threadCommand(context, "pin", {
+  changeCommand(context, "pin", {
     json: "one object",
     example: 'context pin decision --thread thread_… -- "port 8080"',
   })
@@ -34,13 +33,13 @@ export function addContext(program: Command, terminal: Terminal): void {
     .argument("<section>", `what it is: ${Object.keys(SECTIONS).join(", ")}`, sectionOf)
     .argument("<text>", "the line, after `--`; it is kept word for word")
     .requiredOption("--thread <thread>", "id of the thread; COPPICE_THREAD_ID is not looked at")
-    .action((section: PinSection, text: string, options: StoreOptions & { readonly thread: string }) => {
+    .action((section: PinSection, text: string, options: ChangeOptions & { readonly thread: string }) => {
       if (text.trim() === "") throw badUse("the line is blank; say what is to be kept.");
       return changeThreads(options, options.thread, async (at) => {
         const found = await at.threads.get(options.thread);
         const running = found.activity.kind === "idle" ? "its next run" : "the run under way";
         const args = { thread: found.id, section, text };
-        const { appliedBy, answer } = await actOn(terminal, at, found, "pin", args);
+        const { appliedBy, answer } = await actOn(terminal, at, found, "pin", args, options);
         tellChange(terminal, options, appliedBy, { ...answer, section, text }, [
           `Pinned with ${running}: ${clip(clean(text), SHOWN_COLUMNS)}`,
           "Whoever is told of the thread after that run reads it; a conversation that goes on as it is does not.",

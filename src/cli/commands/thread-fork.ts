@@ -9,22 +9,23 @@ import { badUse, CommandError, EXIT } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { pointName, titleOf } from "../screen/thread-lines.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
-import { type StoreOptions, wholeNumber } from "./options.ts";
+import { wholeNumber } from "./options.ts";
 import { requireTitle } from "./thread-life.ts";
 import {
   actOn,
   type At,
+  changeCommand,
+  type ChangeOptions,
   changeThreads,
   continueCommand,
   tellChange,
   THREAD_ARGUMENT,
-  threadCommand,
 } from "./threading.ts";
 
 const STRATEGIES = ["auto", "native", "replay", "new-session"] as const;
 type Strategy = (typeof STRATEGIES)[number];
 
-interface Options extends StoreOptions {
+interface Options extends ChangeOptions {
   readonly at: string;
   readonly strategy?: Strategy;
   readonly title?: string;
@@ -34,7 +35,7 @@ interface Options extends StoreOptions {
 const AT = /^(?:latest|(run|message):(-?\d{1,15})|checkpoint:(.+))$/;
 
 export function addThreadFork(thread: Command, terminal: Terminal): void {
-  threadCommand(thread, "fork", {
+  changeCommand(thread, "fork", {
     json: "one object: the fork, its transfer and the draft",
     example: "thread fork thread_… --at message:5",
   })
@@ -57,7 +58,7 @@ export function addThreadFork(thread: Command, terminal: Terminal): void {
     .option("--request-id <id>", "the same id and fork again: the same thread, not another one")
     .action((id: string, options: Options) => fork(terminal, id, options));
 
-  threadCommand(thread, "merge", { json: "one object", example: "thread merge thread_… --run 4" })
+  changeCommand(thread, "merge", { json: "one object", example: "thread merge thread_… --run 4" })
     .description(
       "bring a fork back: what it came to is told with the next message of the thread it was forked from",
     )
@@ -68,16 +69,13 @@ export function addThreadFork(thread: Command, terminal: Terminal): void {
       "up to this run of the fork; default: its latest completed one",
       wholeNumber(1, Infinity),
     )
-    .action((id: string, options: StoreOptions & { readonly into?: string; readonly run?: number }) =>
+    .action((id: string, options: ChangeOptions & { readonly into?: string; readonly run?: number }) =>
       changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
         const into = await at.threads.get(options.into ?? found.lineage.parentThreadId ?? id);
         const run = options.run === undefined ? {} : { run: await runAt(at, found, options.run) };
-        const { appliedBy, answer } = await actOn(terminal, at, into, "merge_back", {
-          fork: found.id,
-          into: into.id,
-          ...run,
-        });
+        const args = { fork: found.id, into: into.id, ...run };
+        const { appliedBy, answer } = await actOn(terminal, at, into, "merge_back", args, options);
         const transfer = await at.threads.transfers(into.id, { limit: 10_000 });
         const made = transfer.rows.find((row) => row.id === answer["transfer_id"]);
         tellChange(terminal, options, appliedBy, { ...answer, into: into.id }, [
@@ -109,7 +107,12 @@ async function fork(terminal: Terminal, id: string, options: Options): Promise<v
       return;
     }
     const policy = { strategy, ...(requestId === undefined ? {} : { requestId }) };
-    const made = await at.threads.fork(id, { at: point, policy, ...(title === undefined ? {} : { title }) });
+    const made = await at.threads.fork(id, {
+      at: point,
+      policy,
+      commandId: options.commandId,
+      ...(title === undefined ? {} : { title }),
+    });
     if (options.json === true) {
       terminal.json(made);
       return;

@@ -13,18 +13,18 @@ import { titleOf } from "../screen/thread-lines.ts";
 import { newStorePlace } from "../store-place.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { folderOf } from "./folder-of.ts";
-import type { StoreOptions } from "./options.ts";
 import {
   actOn,
+  changeCommand,
+  type ChangeOptions,
   changeThreads,
   continueCommand,
   tellChange,
   THREAD_ARGUMENT,
-  threadCommand,
   withRuntime,
 } from "./threading.ts";
 
-interface NewOptions extends StoreOptions {
+interface NewOptions extends ChangeOptions {
   readonly title?: string;
   readonly provider?: string;
   readonly model?: string;
@@ -35,7 +35,7 @@ interface NewOptions extends StoreOptions {
 export const PROVIDER_HELP = `${PRACTICE.join(" and ")} need no key; ${AGENT_PROGRAMS.join(", ")} are programs; \`model\` wants --model`;
 
 export function addThreadLife(thread: Command, terminal: Terminal): void {
-  threadCommand(thread, "new", {
+  changeCommand(thread, "new", {
     json: "one object",
     example: 'thread new --title "port the parser" --provider echo',
   })
@@ -66,6 +66,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
           provider,
           workspace,
           continuity,
+          commandId: options.commandId,
         });
         tellChange(terminal, options, null, thread, [
           thread.id,
@@ -76,7 +77,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       });
     });
 
-  threadCommand(thread, "rename", {
+  changeCommand(thread, "rename", {
     json: "one object",
     example: 'thread rename thread_… "port the parser"',
   })
@@ -88,7 +89,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       async (
         id: string,
         title: string | undefined,
-        options: StoreOptions & { readonly untitled?: boolean },
+        options: ChangeOptions & { readonly untitled?: boolean },
       ) => {
         if ((title === undefined) === (options.untitled !== true)) {
           throw badUse("give either the title or --untitled.");
@@ -96,10 +97,8 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
         if (title !== undefined) requireTitle(title);
         await changeThreads(options, id, async (at) => {
           const found = await at.threads.get(id);
-          const { appliedBy } = await actOn(terminal, at, found, "rename", {
-            thread: id,
-            title: title ?? null,
-          });
+          const args = { thread: id, title: title ?? null };
+          const { appliedBy } = await actOn(terminal, at, found, "rename", args, options);
           const renamed = await at.threads.get(id);
           const said = `${renamed.id} is ${title === undefined ? "untitled" : `called ${titleOf(renamed)}`}.`;
           tellChange(terminal, options, appliedBy, renamed, [said]);
@@ -107,15 +106,15 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       },
     );
 
-  threadCommand(thread, "close", { json: "one object", example: "thread close thread_…" })
+  changeCommand(thread, "close", { json: "one object", example: "thread close thread_…" })
     .description("close a thread for good, once nothing runs in it; it can still be forked")
     .argument("<thread>", THREAD_ARGUMENT)
-    .action((id: string, options: StoreOptions) =>
+    .action((id: string, options: ChangeOptions) =>
       changeThreads(options, id, async (at) => {
         const { id: target, status, treeId } = await at.threads.get(id);
         const applied =
           status === "open"
-            ? await actOn(terminal, at, { treeId }, "close", { target, politely: true })
+            ? await actOn(terminal, at, { treeId }, "close", { target, politely: true }, options)
             : null;
         const closed = await at.threads.get(id);
         const said = `${closed.id} is ${closed.status}. To go on from it: ${commandLine(`thread fork ${closed.id}`, { config: options.config, store: options.store })}`;
@@ -123,17 +122,17 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       }),
     );
 
-  threadCommand(thread, "archive", {
+  changeCommand(thread, "archive", {
     json: "one object",
     example: "thread archive thread_…",
   })
     .description("archive a closed thread: `thread list` leaves it out, and its title alone can change")
     .argument("<thread>", THREAD_ARGUMENT)
-    .action((id: string, options: StoreOptions) =>
+    .action((id: string, options: ChangeOptions) =>
       changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
-        const { appliedBy } = await actOn(terminal, at, found, "archive", { thread: id });
-        const archived = await at.threads.get(id);
+        const { appliedBy } = await actOn(terminal, at, found, "archive", { thread: id }, options);
+        const archived = await at.threads.archive(id);
         tellChange(terminal, options, appliedBy, archived, [`${archived.id} is archived.`]);
       }),
     );

@@ -5,7 +5,7 @@ import { isThreadId, type RunId, type ThreadId } from "../../protocol/ids.ts";
 import type { SnapshotRecord } from "../../protocol/snapshot.ts";
 import type { RunRecord } from "../../protocol/run.ts";
 import type { StoreView } from "../../store/port.ts";
-import { badUse } from "../failure.ts";
+import { badUse, CommandError, EXIT } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";
 import {
   contextLines,
@@ -96,7 +96,7 @@ async function list(terminal: Terminal, { store, threads }: At, options: ListOpt
   const page = await threads.list(filter, { limit: options.limit, after: after ?? null });
   if (options.json === true) {
     for (const one of page.rows) terminal.json(one);
-  } else if (page.rows.length === 0) {
+  } else if (page.rows.length === 0 && page.unreadable.length === 0) {
     const none = options.all === true ? "There are no threads." : `There are no open threads of ${folder}.`;
     terminal.line(`${none} Start one with: ${commandLine("thread new", { store: options.store })}`);
   } else {
@@ -108,6 +108,18 @@ async function list(terminal: Terminal, { store, threads }: At, options: ListOpt
     const limit = options.limit === SHOWN_THREADS ? undefined : options.limit;
     terminal.note(`more: ${commandLine("thread list", { all, after: page.next, limit, store })}`);
   }
+  requireReadable(page.unreadable);
+}
+
+/** @throws CommandError `STORE_CORRUPT` naming them, when the others were printed (C19). */
+function requireReadable(unreadable: readonly ThreadId[]): void {
+  if (unreadable.length === 0) return;
+  const [what, one] = unreadable.length === 1 ? ["a thread", "its row"] : ["threads", "their rows"];
+  throw new CommandError(
+    EXIT.store,
+    "STORE_CORRUPT",
+    `${what} of this store cannot be read, ${one} being damaged: ${unreadable.join(", ")}. Restore the store from a backup, or leave it be.`,
+  );
 }
 
 async function shownThread({ store, threads }: At, id: string, most: number): Promise<ShownThread> {

@@ -10,9 +10,19 @@ import { stateOf } from "../screen/thread-lines.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { type StoreOptions, wholeNumber } from "./options.ts";
 import { quoted, runAt } from "./thread-fork.ts";
-import { actOn, type At, changeThreads, tellChange, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+import {
+  actOn,
+  type At,
+  byOwnerOrHere,
+  changeCommand,
+  type ChangeOptions,
+  changeThreads,
+  tellChange,
+  THREAD_ARGUMENT,
+  threadCommand,
+} from "./threading.ts";
 
-interface RollbackOptions extends StoreOptions {
+interface RollbackOptions extends ChangeOptions {
   readonly to?: number;
   readonly beforeMessage?: number;
   readonly undo?: boolean;
@@ -20,7 +30,7 @@ interface RollbackOptions extends StoreOptions {
 }
 
 export function addThreadMend(thread: Command, terminal: Terminal): void {
-  threadCommand(thread, "rollback", { json: "one object", example: "thread rollback thread_… --to 2" })
+  changeCommand(thread, "rollback", { json: "one object", example: "thread rollback thread_… --to 2" })
     .description("take runs back: they stay in the transcript, and no provider is told of them any more")
     .argument("<thread>", THREAD_ARGUMENT)
     .option("--to <n>", "the last run that stays; 0 takes back all", wholeNumber(0, Infinity))
@@ -34,7 +44,9 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
     .action((id: string, options: RollbackOptions) => rollback(terminal, id, options));
 
   threadCommand(thread, "reconcile", { json: "one object", example: "thread reconcile thread_…" })
-    .description("settle what nobody will settle any more, such as the run of a process that was killed")
+    .description(
+      "settle what nobody will settle any more: the run of a killed process, a fork that it asked a provider for",
+    )
     .argument("<thread>", THREAD_ARGUMENT)
     .action((id: string, options: StoreOptions) =>
       changeThreads(options, id, async ({ threads }) => {
@@ -47,19 +59,20 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
       }),
     );
 
-  threadCommand(thread, "sync", { json: "one object", example: "thread sync thread_…" })
+  changeCommand(thread, "sync", { json: "one object", example: "thread sync thread_…" })
     .description("read the history of its runs again, from their providers")
     .argument("<thread>", THREAD_ARGUMENT)
     .option("--run <run>", "of this run alone: N or run:N as `thread show` numbers them; default: of all")
-    .action((id: string, options: StoreOptions & { readonly run?: string }) =>
+    .action((id: string, options: ChangeOptions & { readonly run?: string }) =>
       changeThreads(options, id, async (at) => {
         const { threads } = at;
         const before = await threads.get(id);
-        const after = await threads.sync(
-          id,
-          options.run === undefined ? {} : { run: await runNamed(at, before, options.run) },
-        );
-        tellChange(terminal, options, null, after, [
+        const only = options.run === undefined ? {} : { run: await runNamed(at, before, options.run) };
+        const args = { thread: before.id, ...only };
+        const here = () => threads.sync(before.id, { ...only, commandId: options.commandId });
+        const { appliedBy } = await byOwnerOrHere(terminal, at, before, "sync", args, options, here);
+        const after = await threads.get(id);
+        tellChange(terminal, options, appliedBy, after, [
           `${after.id} has ${after.messages} history entries, ${after.messages - before.messages} of them new. ` +
             `Read them: ${commandLine(`thread history ${after.id}`, again(options))}`,
         ]);
@@ -68,12 +81,12 @@ export function addThreadMend(thread: Command, terminal: Terminal): void {
 }
 
 /** By its number, or by its id. */
-async function runNamed(at: At, thread: ThreadDocument, written: string): Promise<string> {
+export async function runNamed(at: At, thread: ThreadDocument, written: string): Promise<string> {
   const number = /^(?:run:)?(\d{1,15})$/.exec(written)?.[1];
   if (number !== undefined) return runAt(at, thread, Number(number));
   if (written.startsWith("run_")) return written;
   throw badUse(
-    `--run ${quoted(written)} names no run; give N, run:N or its id. See: npx coppice thread show ${thread.id}`,
+    `${quoted(written)} names no run; give N, run:N or its id. See: npx coppice thread show ${thread.id}`,
   );
 }
 
@@ -83,7 +96,7 @@ async function rollback(terminal: Terminal, id: string, options: RollbackOptions
     const { threads } = at;
     if (to === null) {
       const found = await threads.get(id);
-      const { appliedBy } = await actOn(terminal, at, found, "undo_rollback", { thread: found.id });
+      const { appliedBy } = await actOn(terminal, at, found, "undo_rollback", { thread: found.id }, options);
       const restored = await threads.get(id);
       tellChange(terminal, options, appliedBy, restored, [
         "The rollback is undone. Its works stay ended, and what a provider does not know it is told.",
@@ -91,15 +104,15 @@ async function rollback(terminal: Terminal, id: string, options: RollbackOptions
       ]);
       return;
     }
-    const done = await threads.rollBack(id, { to, native: options.native === true ? "demanded" : "allowed" });
+    const found = await threads.get(id);
+    const how = { to, native: options.native === true ? "demanded" : "allowed" } as const;
+    const args = { thread: found.id, ...how };
+    const here = () => threads.rollBack(found.id, { ...how, commandId: options.commandId });
+    const { appliedBy, answer } = await byOwnerOrHere(terminal, at, found, "rollback", args, options, here);
+    const done = answer as unknown as RolledBack;
     const thread = await threads.get(id);
-    tellChange(
-      terminal,
-      options,
-      null,
-      { ...done, thread },
-      rolledBackLines(terminal, done, thread, options),
-    );
+    const lines = rolledBackLines(terminal, done, thread, options);
+    tellChange(terminal, options, appliedBy, { ...done, thread }, lines);
   });
 }
 

@@ -2,13 +2,14 @@
  * `coppice thread continue`: one message, and the answer to it. Without an owner the thread's tree is run here until nothing is
  * left to do; with one, the message goes through its inbox and the answer is awaited.
  */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { CoppiceError, RejectedError } from "../../protocol/errors.ts";
 import { ROOT_PATH } from "../../protocol/agent-path.ts";
 import type { RuntimeEvent } from "../../protocol/events.ts";
 import { isWorkId, type WorkId } from "../../protocol/ids.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
+import type { ContinueOptions } from "../../runtime/threads.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { TreeReader } from "../../runtime/tree-reader.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
@@ -19,13 +20,22 @@ import { requestLines } from "../screen/request-lines.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
 import { messageOf, paceOption } from "./commanding.ts";
-import { type StoreOptions, wholeNumber } from "./options.ts";
+import { wholeNumber } from "./options.ts";
 import { runHandle } from "./run-until-idle.ts";
 import { PROVIDER_HELP } from "./thread-life.ts";
-import { actOn, type At, ownerOf, THREAD_ARGUMENT, threadCommand, withRuntime } from "./threading.ts";
+import {
+  actOn,
+  type At,
+  changeCommand,
+  type ChangeOptions,
+  ownerOf,
+  THREAD_ARGUMENT,
+  withRuntime,
+} from "./threading.ts";
 import { waitForWorks } from "./wait-for-works.ts";
 
-interface Options extends StoreOptions {
+interface Options extends ChangeOptions {
+  readonly onBusy?: NonNullable<ContinueOptions["onBusy"]>;
   readonly provider?: string;
   readonly model?: string;
   readonly expect?: number;
@@ -36,7 +46,7 @@ interface Options extends StoreOptions {
 const SECOND = 1_000;
 
 export function addThreadRun(thread: Command, terminal: Terminal): void {
-  threadCommand(thread, "continue", {
+  changeCommand(thread, "continue", {
     json: "one object: the work with its outcome",
     example: 'thread continue thread_… -- "and the tests?"',
   })
@@ -49,6 +59,12 @@ export function addThreadRun(thread: Command, terminal: Terminal): void {
       "--expect <revision>",
       "only if the thread is at this revision, as `thread show` tells it",
       wholeNumber(1, Infinity),
+    )
+    .addOption(
+      new Option(
+        "--on-busy <how>",
+        "while it is at work: refuse (default), queue behind it, or let it read this at its next step",
+      ).choices(["reject", "queue", "steer"]),
     )
     .option("--timeout <seconds>", "how long another process is waited for", wholeNumber(0, 86_400), 600)
     .addOption(paceOption().hideHelp())
@@ -80,7 +96,8 @@ async function proceed(
   const owned = (await ownerOf(at, thread)) !== null;
   const choice = owned ? asGiven(options) : at.host.choice(options);
   if (!owned) {
-    requireExpected(thread, options.expect);
+    // What was done under its id before is answered whatever the thread is by now.
+    if (options.commandId === undefined) requireExpected(thread, options.expect);
     await at.host.requireRunnable(at.store, tree, choice);
   }
   const ended = await answered(terminal, at, thread, owned, message, choice, options);
@@ -138,8 +155,9 @@ function requireExpected({ id, revision }: ThreadDocument, expected: number | un
   );
 }
 
-function inputOf(choice: ProviderChoice | null, { expect }: Options) {
+function inputOf(choice: ProviderChoice | null, { expect, onBusy }: Options) {
   return {
+    ...(onBusy === undefined ? {} : { onBusy }),
     ...(choice === null ? {} : { provider: choice.provider }),
     ...(choice === null || choice.model === null ? {} : { model: choice.model }),
     ...(expect === undefined ? {} : { expectedRevision: expect }),
@@ -157,7 +175,10 @@ async function runHere(
 ): Promise<WorkRecord | null> {
   const after = await store.read((view) => view.lastEvent(treeId));
   try {
-    const work = await threads.continue(id, message, inputOf(choice, options));
+    const work = await threads.continue(id, message, {
+      ...inputOf(choice, options),
+      commandId: options.commandId,
+    });
     const handle = await runtime.openTree({ id: treeId });
     await runHandle(terminal, handle, { after, json: options.json === true, untold });
     return (await store.read((view) => view.work(work.id)))!;
@@ -190,7 +211,7 @@ async function leaveToOwner(
   options: Options,
 ): Promise<WorkRecord> {
   const args: JsonObject = { thread: thread.id, message, ...inputOf(choice, options) };
-  const { answer } = await actOn(terminal, at, thread, "continue", args);
+  const { answer } = await actOn(terminal, at, thread, "continue", args, options);
   const id = answer["work_id"] as WorkId;
   terminal.note(
     `A process runs the thread's tree already, and does ${id} there; its answer is awaited here.`,

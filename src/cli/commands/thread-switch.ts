@@ -5,19 +5,19 @@ import type { ProviderChoice } from "../run-tree.ts";
 import { coverageLines, providerName } from "../screen/coverage-lines.ts";
 import { previewLines } from "../screen/preview-lines.ts";
 import type { Terminal } from "../terminal.ts";
-import type { StoreOptions } from "./options.ts";
 import { PROVIDER_HELP } from "./thread-life.ts";
 import {
   actOn,
+  changeCommand,
+  type ChangeOptions,
   changeThreads,
   continueCommand,
   ownerOf,
   tellChange,
   THREAD_ARGUMENT,
-  threadCommand,
 } from "./threading.ts";
 
-interface Options extends StoreOptions {
+interface Options extends ChangeOptions {
   readonly provider?: string;
   readonly model?: string;
   readonly clean?: boolean;
@@ -25,7 +25,7 @@ interface Options extends StoreOptions {
 }
 
 export function addThreadSwitch(thread: Command, terminal: Terminal): void {
-  threadCommand(thread, "switch", {
+  changeCommand(thread, "switch", {
     json: "one object, with --dry-run what would be told",
     example: "thread switch thread_… --provider parrot --dry-run",
   })
@@ -53,7 +53,8 @@ async function switchTo(terminal: Terminal, id: string, options: Options): Promi
       else for (const line of previewLines(terminal, preview)) terminal.line(line);
       return;
     }
-    const { appliedBy } = await actOn(terminal, at, found, "select", { thread: id, ...choice, cleanContext });
+    const args = { thread: id, ...choice, cleanContext };
+    const { appliedBy } = await actOn(terminal, at, found, "select", args, options);
     const chosen = await at.threads.get(id);
     tellChange(terminal, options, appliedBy, chosen, [
       `The next run of ${chosen.id} goes to ${providerName(choice.provider, choice.model)}. Nothing is sent before its message.`,

@@ -1,6 +1,7 @@
 /** `coppice thread …`: conversations that go on across runs, providers, forks and processes. */
 import type { Command } from "commander";
 import type { Terminal } from "../terminal.ts";
+import { addThreadCheckpoint } from "./thread-checkpoint.ts";
 import { addThreadFork } from "./thread-fork.ts";
 import { addThreadLife } from "./thread-life.ts";
 import { addThreadLook } from "./thread-look.ts";
@@ -21,4 +22,5 @@ export function addThread(program: Command, terminal: Terminal): void {
   addThreadMend(thread, terminal);
   addThreadPast(thread, terminal);
   addThreadLife(thread, terminal);
+  addThreadCheckpoint(thread, terminal);
 }

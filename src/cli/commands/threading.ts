@@ -3,7 +3,7 @@
  * out by the owner of its tree or here. A thread is always named: nothing is ever taken for "the newest one". The user's
  * module is read by what may change or run something, or ask a provider, and then before a store is opened, or made.
  */
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { CommandVerb } from "../../protocol/command.ts";
 import { CoppiceError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
@@ -25,6 +25,25 @@ export interface At {
 }
 
 export const THREAD_ARGUMENT = "id of the thread, thread_…; `thread list` has them";
+
+/** What a command that changes something takes beside the store. */
+export interface ChangeOptions extends StoreOptions {
+  readonly commandId?: string;
+}
+
+/** One that changes something, and may be given again (C3.12). */
+export function changeCommand(parent: Command, name: string, told: Told): Command {
+  return threadCommand(parent, name, told).option(
+    "--command-id <id>",
+    "the same id and command again: no second effect, and the same answer",
+    commandIdOf,
+  );
+}
+
+function commandIdOf(given: string): string {
+  if (given.trim() !== "" && given.length <= 128) return given;
+  throw new InvalidArgumentError("Give 1 to 128 characters that are not all blank.");
+}
 
 /** Of `changeThreads` and `reconcileThreads`; one that only looks has no `--config`. */
 export function threadCommand(parent: Command, name: string, told: Told): Command {
@@ -92,8 +111,43 @@ export function actOn(
   { treeId }: Pick<ThreadDocument, "treeId">,
   verb: CommandVerb,
   args: JsonObject,
+  { commandId }: ChangeOptions,
 ): Promise<CommandReceipt> {
-  return commandTree(store, treeId, verb, args, { signal: terminal.signal, ...host.known });
+  const given = commandId === undefined ? args : { ...args, command_id: commandId };
+  const timeoutMs = LONG.has(verb) ? LONG_MS : undefined;
+  const wait = timeoutMs === undefined ? {} : { timeoutMs };
+  return commandTree(store, treeId, verb, given, { signal: terminal.signal, ...host.known, ...wait });
+}
+
+/** They ask a provider, or work on many files. */
+const LONG: ReadonlySet<CommandVerb> = new Set([
+  "rollback",
+  "regenerate_handoff",
+  "sync",
+  "restore_checkpoint",
+  "remove_checkpoint",
+]);
+const LONG_MS = 600_000;
+
+/** One of those: by the owner where there is one, else by `here`, which opens the tree. */
+export async function byOwnerOrHere(
+  terminal: Terminal,
+  at: At,
+  thread: Pick<ThreadDocument, "treeId">,
+  verb: CommandVerb,
+  args: JsonObject,
+  options: ChangeOptions,
+  here: () => Promise<object>,
+): Promise<CommandReceipt> {
+  if ((await ownerOf(at, thread)) === null) {
+    try {
+      return { appliedBy: "here", answer: (await here()) as JsonObject };
+    } catch (error) {
+      // Another process has taken it meanwhile.
+      if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") throw error;
+    }
+  }
+  return actOn(terminal, at, thread, verb, args, options);
 }
 
 /** The result of a change: an object for programs, lines for people, the first of which says who has made it. */

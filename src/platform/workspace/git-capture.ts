@@ -61,9 +61,9 @@ export function gitCapture(bounds: Partial<CaptureBounds> = {}): WorkspaceCaptur
       }),
     remove: (folder, ref, within) =>
       attempt(within, async (git) => {
-        partsOf(ref);
+        const { name } = partsOf(ref);
         const repository = await findRepository(git, folder);
-        await updateRef(git, repository, ["-d", ref]);
+        for (const one of [ref, refNamed(BEFORE, name)]) await updateRef(git, repository, ["-d", one]);
         return { status: "ready" };
       }),
   };

@@ -52,9 +52,9 @@ export interface Difference {
 /** How much of a checkpoint is written back. */
 export interface RestoreRequest {
   /** Files or folders within the folder; default: all. */
-  readonly paths?: readonly string[];
+  readonly paths?: readonly string[] | undefined;
   /** Also over what no checkpoint can hold: it is lost then. */
-  readonly overwrite?: boolean;
+  readonly overwrite?: boolean | undefined;
 }
 
 /** A checkpoint that was written back. */
@@ -91,6 +91,7 @@ export interface WorkspaceCapture {
     request: RestoreRequest,
     within: Within,
   ): Promise<Restored | Refused | Missing>;
+  /** With what stood there before it was written back. One that is not there is removed already. */
   remove(folder: string, ref: string, within: Within): Promise<{ readonly status: "ready" } | Missing>;
 }
 

@@ -66,7 +66,7 @@ export class ThreadActs {
           // A fork whose first run goes where its source ran may be the provider's own.
           ...(d.chance(thread.runs === 0 ? 0.25 : 0.6) ? { provider } : {}),
           ...(d.chance(0.1) ? { expectedRevision: thread.revision } : {}),
-          ...(d.chance(0.1) ? { key: `key ${d.below(4)}` } : {}),
+          ...(d.chance(0.1) ? { commandId: `key ${d.below(4)}` } : {}),
         });
       case "select":
         return threads.select(id, { provider, model: null, effort: null, cleanContext: d.chance(0.3) });

@@ -14,7 +14,11 @@ import { canonicalJson } from "../../../src/platform/canonical-json.ts";
 import { sha256 } from "../../../src/platform/digest.ts";
 import { redact } from "../../../src/platform/redact.ts";
 import { byteLength } from "../../../src/platform/text.ts";
-import { DEFAULT_LINEAGE_LIMITS, type LineageLimits } from "../../../src/protocol/lineage-limits.ts";
+import {
+  DEFAULT_LINEAGE_LIMITS,
+  type LineageLimits,
+  lineageLimitsSchema,
+} from "../../../src/protocol/lineage-limits.ts";
 import { type Pin, PIN_SECTIONS, type SnapshotRecord } from "../../../src/protocol/snapshot.ts";
 
 const limits = DEFAULT_LINEAGE_LIMITS;
@@ -323,4 +327,9 @@ describe("a stored snapshot", () => {
   test("C1.11 revision 0 has no record, and a fixed digest", () => {
     expect(EMPTY_CONTEXT).toEqual({ revision: 0, digest: sha256("coppice: no context yet") });
   });
+});
+
+test("C18.1 C12.5 no runtime raises the cap of a snapshot", () => {
+  expect(lineageLimitsSchema.safeParse({ snapshotBytes: 32_768 }).success).toBe(true);
+  expect(lineageLimitsSchema.safeParse({ snapshotBytes: 32_769 }).success).toBe(false);
 });

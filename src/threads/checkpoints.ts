@@ -1,0 +1,201 @@
+/**
+ * The workspace checkpoints of a thread's runs (lineage C1.18): seen, compared, written back and removed. Restoring writes files
+ * and nothing else of the user's: no index, branch or stash.
+ *
+ * - W1 Nothing is written while a run is active in the folder: the thread's own next run waits for it, and a run of another agent
+ *   of the tree in the same folder is in its way.
+ * - W2 What the port could not or would not do is an answer.
+ * - W3 An archived thread keeps none: they go when it is archived, and again with each archiving of it.
+ */
+import type { AgentRecord } from "../protocol/agent.ts";
+import { RejectedError } from "../protocol/errors.ts";
+import type { RunId } from "../protocol/ids.ts";
+import { isSettled, type RunRecord } from "../protocol/run.ts";
+import type { Look, Transaction } from "../control/transaction.ts";
+import type { Tree } from "../control/tree.ts";
+import type {
+  Difference,
+  Missing,
+  Refused,
+  Restored,
+  RestoreRequest,
+  Within,
+} from "../platform/workspace/port.ts";
+import type { Page, PageRequest, StoreView } from "../store/port.ts";
+import type { ThreadPorts } from "./ports.ts";
+import { requireRunOf } from "./run-binding.ts";
+import { requireThread } from "./thread-view.ts";
+
+/** The workspace checkpoint of a run. */
+export interface WorkspaceCheckpoint {
+  readonly runId: RunId;
+  readonly ordinal: number;
+  /** `none`: nothing can be captured there, or it was removed; `missing`: not yet, or it failed. */
+  readonly status: "ready" | "missing" | "none";
+  readonly reason: string | null;
+  readonly ref: string | null;
+  /** Against the checkpoint before it, such as `3 files changed, +10 -2`. */
+  readonly summary: string | null;
+  readonly files: readonly string[];
+  readonly at: number | null;
+}
+
+/** Oldest first; runs that were never captured, nor were to be, have none. */
+export function checkpointsOf(view: StoreView, id: string, page: PageRequest): Page<WorkspaceCheckpoint> {
+  const agent = requireThread(view, id);
+  const { rows, next } = view.runsOf(agent.threadId, page);
+  return { rows: rows.flatMap((run) => checkpointOf(agent, run) ?? []), next };
+}
+
+function checkpointOf({ state }: AgentRecord, run: RunRecord): WorkspaceCheckpoint | null {
+  const { id: runId, ordinal, completedAt: at, checkpoint } = run;
+  const workspace = checkpoint?.workspace;
+  if (workspace === undefined || (workspace.status === "none" && workspace.reason === undefined)) return null;
+  const about = { runId, ordinal, at };
+  if (workspace.status !== "ready")
+    return { ...about, ...NOTHING, status: workspace.status, reason: workspace.reason ?? null };
+  if (state === "archived") return { ...about, ...NOTHING, status: "none", reason: "the thread is archived" };
+  return { ...about, ...workspace, reason: null };
+}
+
+const NOTHING = { ref: null, summary: null, files: [] } as const;
+
+interface Found {
+  readonly agent: AgentRecord;
+  readonly run: RunRecord;
+  readonly folder: string;
+  readonly ref: string;
+}
+
+/** @throws RejectedError `SOURCE_POINT_NOT_FOUND` where there is none that is ready. */
+function readyAt(view: StoreView, id: string, runId: string): Found {
+  const agent = requireThread(view, id);
+  const run = requireRunOf(view, agent, runId);
+  const { workspace: folder } = agent.config;
+  const found = checkpointOf(agent, run);
+  if (found?.status === "ready" && folder !== null) return { agent, run, folder, ref: found.ref! };
+  throw new RejectedError(
+    "SOURCE_POINT_NOT_FOUND",
+    `run ${run.ordinal} of ${agent.threadId} has no checkpoint of its workspace${found?.reason ? `: ${found.reason}` : ""}; list those of the thread.`,
+    { threadId: agent.threadId, runId: run.id },
+  );
+}
+
+/** From the checkpoint of a run to that of another, or to the folder as it is. */
+export async function diffCheckpoints(
+  ports: ThreadPorts,
+  id: string,
+  { run, to, patchBytes }: { readonly run: string; readonly to?: string; readonly patchBytes?: number },
+): Promise<Difference | Missing> {
+  const found = await ports.store.read((view) => ({
+    from: readyAt(view, id, run),
+    until: to === undefined ? undefined : readyAt(view, id, to),
+  }));
+  const { folder, ref: from } = found.from;
+  const between = {
+    from,
+    ...(found.until === undefined ? {} : { to: found.until.ref }),
+    ...(patchBytes === undefined ? {} : { patchBytes }),
+  };
+  return ports.capture.diff(folder, between, withinOf(ports));
+}
+
+function withinOf({ clock, lineage }: ThreadPorts, signal?: AbortSignal): Within {
+  return { clock, limitMs: lineage.workspaceMs, signal };
+}
+
+/** @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
+export function restoreCheckpoint(
+  ports: ThreadPorts,
+  tree: Tree,
+  { thread, run, ...request }: RestoreRequest & { readonly thread: string; readonly run: string },
+): Promise<Restored | Refused | Missing> {
+  return alone(ports, tree, thread, run, ({ folder, ref }, within) =>
+    ports.capture.restore(folder, ref, request, within),
+  );
+}
+
+/** The run says so after. @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
+export function removeCheckpoint(
+  ports: ThreadPorts,
+  tree: Tree,
+  { thread, run }: { readonly thread: string; readonly run: string },
+): Promise<{ readonly status: "ready" } | Missing> {
+  return alone(ports, tree, thread, run, async ({ folder, ref, run: { id } }, within) => {
+    const gone = await ports.capture.remove(folder, ref, within);
+    if (gone.status === "ready") await tree.transact((tx) => noteRemoved(tx, id));
+    return gone;
+  });
+}
+
+function noteRemoved(tx: Transaction, id: RunId): void {
+  const run = tx.store.run(id);
+  if (run === undefined || run.checkpoint === null) return;
+  const workspace = { status: "none", reason: "it was removed" } as const;
+  tx.store.putRun({ ...run, checkpoint: { ...run.checkpoint, workspace } });
+  tx.emit("run.captured", tx.agent(run.threadId), { runId: id }, { ...workspace });
+}
+
+/** With the thread's place among what is done in its workspace: no run of it begins meanwhile. */
+function alone<T>(
+  ports: ThreadPorts,
+  tree: Tree,
+  id: string,
+  runId: string,
+  act: (found: Found, within: Within) => Promise<T>,
+): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const job = async (signal: AbortSignal): Promise<T> => {
+    const found = await tree.look((look) => {
+      const ready = readyAt(look.store, id, runId);
+      requireIdle(look, ready);
+      return ready;
+    });
+    return act(found, withinOf(ports, signal));
+  };
+  tree
+    .read((view) => requireThread(view, id))
+    .then(({ threadId }) => tree.jobs.add(threadId, (signal) => job(signal).then(resolve, reject)), reject);
+  return promise;
+}
+
+/** @throws RejectedError `THREAD_BUSY`. */
+function requireIdle({ store, treeId, context }: Look, { agent, folder }: Found): void {
+  const active = store
+    .openRuns(treeId)
+    .find((run) => !isSettled(run) && store.agent(run.threadId)?.config.workspace === folder);
+  if (active === undefined && !context.isStarting(agent.threadId)) return;
+  throw new RejectedError(
+    "THREAD_BUSY",
+    `a run is active in ${folder}, whose files it may be writing; wait until it is idle, or interrupt it.`,
+    { threadId: agent.threadId, executionId: active?.id ?? null },
+  );
+}
+
+/** Of an archived thread. What could not be removed is removed when it is archived again. */
+export async function pruneCheckpoints(ports: ThreadPorts, id: string): Promise<void> {
+  const agent = await ports.store.read((view) => requireThread(view, id));
+  const { workspace: folder } = agent.config;
+  if (agent.state !== "archived" || folder === null) return;
+  let after: string | null = null;
+  do {
+    const { rows, next }: Page<RunRecord> = await ports.store.read((view) =>
+      view.runsOf(agent.threadId, { after, limit: PAGE }),
+    );
+    for (const { checkpoint } of rows) {
+      if (checkpoint?.workspace.status !== "ready") continue;
+      const { ref } = checkpoint.workspace;
+      const gone = await ports.capture.remove(folder, ref, withinOf(ports));
+      if (gone.status === "ready") continue;
+      ports.logger.warn(
+        { threadId: agent.threadId, ref, reason: gone.reason },
+        "a checkpoint was not removed",
+      );
+      // Neither will the others be.
+      if (gone.lasting) return;
+    }
+    after = next;
+  } while (after !== null);
+}
+
+const PAGE = 200;

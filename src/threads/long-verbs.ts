@@ -1,0 +1,52 @@
+/** What can be done to threads by the owner of their tree alone, for it asks a provider or takes several commits (C3, REC-2). */
+import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import { check } from "../platform/check.ts";
+import type { LongVerbs } from "../control/long-commands.ts";
+import { removeCheckpoint, restoreCheckpoint } from "./checkpoints.ts";
+import { regenerateHandoff } from "./handoffs.ts";
+import { syncHistory } from "./history.ts";
+import type { ThreadPorts } from "./ports.ts";
+import { rollBack } from "./rollback.ts";
+import { requireThread } from "./thread-view.ts";
+
+/** The ports are asked for late: what stands behind them is made of what this is a part of. */
+export function longVerbs(ports: () => ThreadPorts): LongVerbs {
+  return {
+    async rollback(tree, given, done) {
+      const { thread, ...options } = check("rollback", COMMAND_ARGUMENTS.rollback, given);
+      const { threadId } = await tree.read((view) => requireThread(view, thread));
+      return asJson(await rollBack(tree, threadId, options, (tx, answer) => done(tx, asJson(answer))));
+    },
+    async regenerate_handoff(tree, given, done) {
+      const { handoff } = check("regenerate_handoff", COMMAND_ARGUMENTS.regenerate_handoff, given);
+      const made = await regenerateHandoff(tree, handoff, (tx, { id }) => done(tx, { handoff_id: id }));
+      return { handoff_id: made.id };
+    },
+    async sync(tree, given, done) {
+      const { thread, run } = check("sync", COMMAND_ARGUMENTS.sync, given);
+      await syncHistory(ports(), thread, run);
+      return tree.transact((tx) => {
+        const answer = { messages: requireThread(tx.store, thread).thread?.messages ?? 0 };
+        done(tx, answer);
+        return answer;
+      });
+    },
+    async restore_checkpoint(tree, given, done) {
+      const asked = check("restore_checkpoint", COMMAND_ARGUMENTS.restore_checkpoint, given);
+      const come = asJson(await restoreCheckpoint(ports(), tree, asked));
+      await tree.transact((tx) => done(tx, come));
+      return come;
+    },
+    async remove_checkpoint(tree, given, done) {
+      const asked = check("remove_checkpoint", COMMAND_ARGUMENTS.remove_checkpoint, given);
+      const come = asJson(await removeCheckpoint(ports(), tree, asked));
+      await tree.transact((tx) => done(tx, come));
+      return come;
+    },
+  };
+}
+
+function asJson(answer: object): JsonObject {
+  return answer as unknown as JsonObject;
+}
