@@ -4,6 +4,7 @@ import type { Json, JsonObject } from "./json.ts";
 import type { AssistantPart } from "./transcript.ts";
 import type { ToolSpec } from "./tool.ts";
 
+/** A message of a conversation, as a model is sent it. */
 export type PromptMessage =
   | { readonly role: "system"; readonly text: string }
   | { readonly role: "user"; readonly text: string }
@@ -16,6 +17,7 @@ export type PromptMessage =
       readonly isError: boolean;
     };
 
+/** What a model is asked with: the conversation, the tools that it is offered, and who asks. */
 export interface StepRequest {
   readonly threadId: ThreadId;
   /** Groups the requests of one tree for a provider's prompt cache (agents.md 77). */

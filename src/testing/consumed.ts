@@ -7,6 +7,7 @@ import type { TreeId } from "../protocol/ids.ts";
 import type { ScriptedProvider } from "../providers/scripted/provider.ts";
 import type { Page, PageRequest, Store, StoreView } from "../store/port.ts";
 
+/** What is looked through for things that are left over. */
 export interface Consumable {
   readonly providers?: readonly ScriptedProvider[];
   readonly store?: Store;

@@ -21,6 +21,7 @@ export class CrashSignal extends Error {
   }
 }
 
+/** The method of the store by which a write came. */
 export type WriteKind = "commit" | "send" | "command" | "claim" | "heartbeat" | "release";
 
 /** What happens to one write. */

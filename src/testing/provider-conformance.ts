@@ -26,6 +26,7 @@ export interface ConformanceSubject extends AsyncDisposable {
   readonly adapter: OwnLoopAdapter;
 }
 
+/** One check of a conformance suite. */
 export interface ConformanceCheck {
   readonly title: string;
   readonly run: () => Promise<void>;

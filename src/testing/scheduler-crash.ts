@@ -3,12 +3,14 @@
  * visit is then a crash of its own to try. What a crash is, killing a simulated process or the real one, is handed in.
  */
 
+/** One visit of a named point. */
 export interface CrashPoint {
   readonly name: string;
   /** From 1. */
   readonly visit: number;
 }
 
+/** Named points of a program at which it can be made to crash. */
 export interface CrashPoints {
   /** Passes a point; where it crashes, it never resolves, since nothing after it may run. */
   reach(name: string): Promise<void>;

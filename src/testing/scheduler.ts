@@ -12,6 +12,7 @@ import { seededRandom } from "../platform/ids.ts";
 import { createProcess, type Choice, type SimulatedProcess, type SetTimer } from "./scheduler-process.ts";
 import { TimerQueue, turn, VIRTUAL_START } from "./virtual-clock.ts";
 
+/** What a seeded scheduler is made with. */
 export interface SchedulerOptions {
   /** Choices to take in place of the seed's, in order; behind their end, always the oldest. Wants the same `earlyTimers`. */
   readonly replay?: readonly number[];
@@ -36,6 +37,7 @@ export interface RunReport {
   readonly steps: number;
 }
 
+/** Owns the order in which store, providers, tools and clock settle. */
 export interface SeededScheduler {
   readonly seed: number;
   /** Choices taken so far. */

@@ -24,6 +24,7 @@ export const storeCases = {
 };
 export type StoreCaseTitle = keyof typeof storeCases;
 
+/** What the suite of a store is given: how to make one, and where its checks go. */
 export interface StoreConformance {
   /** Stands before each title. */
   readonly name: string;

@@ -26,6 +26,7 @@ export interface VirtualClock extends Clock {
   settle(): Promise<void>;
 }
 
+/** Where a virtual clock begins. */
 export interface VirtualClockOptions {
   /** Wall clock at the start; the first of January 2026 unless given. */
   readonly start?: number;

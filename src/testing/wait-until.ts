@@ -4,6 +4,7 @@
  */
 import { turn } from "./virtual-clock.ts";
 
+/** How a condition is waited for. */
 export interface WaitUntilOptions {
   /** Looks before it fails; 1,000 unless given. */
   readonly steps?: number;

@@ -1,7 +1,7 @@
 /** Holds docs/api.md to what the package exports, and the programs of the README to the compiler. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { apiExports, apiReference } from "../../scripts/api-reference.ts";
@@ -52,6 +52,24 @@ test("the first program of README.md is examples/quick-start.ts, which is run", 
   const statements = (text: string): string => text.replaceAll(/\s+/g, "").replaceAll(",)", ")");
   const code = statements(example!.replace(/^\/\*\*.*\*\/\n/, ""));
   expect(code.slice(0, statements(program!).length)).toBe(statements(program!));
+});
+
+test("what README.md and docs/ link to is packed with them", () => {
+  const { files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { files: string[] };
+  const pages = [
+    "README.md",
+    ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => join("docs", name)),
+  ];
+  const links = pages.flatMap((page) =>
+    [...readFileSync(join(root, page), "utf8").matchAll(/\]\((?!https?:)([^)#\s]+)[^)\s]*\)/g)].map(
+      ([, to]) => join(dirname(page), to!),
+    ),
+  );
+  expect(links.length).toBeGreaterThan(8);
+  const packed = (path: string): boolean => files.some((one) => path === one || path.startsWith(`${one}/`));
+  expect(links.filter((path) => !packed(path) || !existsSync(join(root, path)))).toEqual([]);
 });
 
 test("the programs of README.md compile", { timeout: compiling }, () => {

@@ -128,17 +128,40 @@ describe.each(STORES)("history on %s", (store) => {
   test("S1-41 C13.3 what cannot be read is left out and counted", async () => {
     const adapter = rewritten(turnFork({ "/root": [say("one"), say("two")] }), (page) => ({
       ...page,
-      turns: page.turns.map((turn) => ({ ...turn, items: [...turn.items, { role: "assistant" }, "broken"] })),
+      turns: [
+        "no turn",
+        ...page.turns.map((turn) => ({ ...turn, items: [...turn.items, { role: "assistant" }, "broken"] })),
+      ] as typeof page.turns,
     }));
     await using h = await native(adapter);
     await h.ask("go");
     const rows = await mirrored(h);
-    expect(boundaries(rows)).toMatchObject([{ level: "partial", skipped: 2 }]);
+    expect(boundaries(rows)).toMatchObject([{ level: "partial", skipped: 3 }]);
     expect(bodies(rows)).toContainEqual({ kind: "assistant", text: "one" });
     expect((await h.runtime.threads.executions(h.tree.id, PAGE)).rows[0]?.history).toMatchObject({
       level: "partial",
-      skipped: 2,
+      skipped: 3,
     });
+  });
+
+  test("S1-46 C13.7 a sync that finds more adds that alone: an entry is known by its native id", async () => {
+    let whole = false;
+    const adapter = rewritten(turnFork({ "/root": [say("one")] }), (page) => ({
+      ...page,
+      turns: page.turns.map((turn) => ({ ...turn, items: whole ? turn.items : turn.items.slice(0, 1) })),
+    }));
+    await using h = await native(adapter);
+    await h.ask("go");
+    const before = await mirrored(h);
+    whole = true;
+    await h.runtime.threads.sync(h.tree.id);
+    const rows = await mirrored(h);
+    expect(rows.slice(0, before.length)).toEqual(before);
+    expect(bodies(rows.slice(before.length))).toContainEqual({ kind: "assistant", text: "one" });
+    const told = bodies(rows).map((body) => JSON.stringify(body));
+    expect(new Set(told).size).toBe(told.length);
+    for (const { id, executionId, nativeId, body } of rows)
+      expect(id).toBe(`${executionId}:${body.kind === "boundary" ? "boundary" : nativeId}`);
   });
 
   test("S1-41 C13.3 a record that was rotated away is partial", async () => {

@@ -383,6 +383,12 @@ describe.each(STORES)("forks and rollbacks on %s", (store) => {
     for (const n of [1, 2, 3, 4]) expect(told).toContain(`q${n};`);
     for (const n of [5, 6]) expect(told).not.toContain(`q${n};`);
     expect(told).not.toContain("rolled_back");
+    const page = { limit: 100, before: null };
+    const { entries } = await h.runtime.threads.transcript(thread.id, page);
+    const shown = entries.flatMap((entry) =>
+      entry.kind === "item" && entry.item.kind === "user" ? [[entry.item.text, entry.historical]] : [],
+    );
+    expect(shown).toEqual(["q1;", "q2;", "q3;", "q4;", "f1;"].map((text) => [text, false]));
     await run(h, "f1;", undefined, late.thread.id);
     const others = sent(h.provider);
     for (const n of [1, 2, 6]) expect(others).toContain(`q${n};`);

@@ -3,7 +3,9 @@ import { expect, test } from "vitest";
 import { answer, command, raceTrack } from "../support/crash/race.ts";
 import {
   continueAndArchive,
+  closeAndArchive,
   continueAndClose,
+  settleAnd,
   settleAndReconcile,
   twoContinues,
 } from "../support/crash/races.ts";
@@ -19,6 +21,14 @@ test("C11.9 C2.1 of a continue and a close one wins: the thread is busy, or clos
 
 test("C11.9 C3.7 of a continue and an archive one wins: an open thread goes on, a closed one is archived", () =>
   continueAndArchive(ROUNDS));
+
+test("C11.9 C3.7 a close and an archive: the archive comes after it, or is refused", () =>
+  closeAndArchive(ROUNDS));
+
+test.for(["continue", "close", "archive"] as const)(
+  "C11.9 C14.1 of a settle and a %s: it comes after the settle, or is refused, and the run has one end",
+  (verb) => settleAnd(verb, ROUNDS),
+);
 
 test("S1-67 C14.1 of a settle and a reconcile one wins, and the run has one end and one revision", () =>
   settleAndReconcile(ROUNDS));

@@ -8,6 +8,8 @@ import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { sampleWork } from "../../src/testing/store-records.ts";
 import { virtualClock } from "../../src/testing/virtual-clock.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
+import { coverageLines } from "../../src/cli/screen/coverage-lines.ts";
+import type { ProviderCoverage } from "../../src/threads/thread-view.ts";
 import { LiveBlock } from "../../src/cli/screen/live.ts";
 import { harmless, jsonLine, type Terminal, widthOf } from "../../src/cli/terminal.ts";
 import { requesterOf } from "../../src/cli/screen/words.ts";
@@ -127,4 +129,16 @@ test("a live block that is too long for the terminal shows its beginning and its
   ]);
   // Ten rows: the line of thirty columns takes two.
   expect(written[1]).toContain("\u001b[10A");
+});
+
+test("on a narrow terminal each fact of who knows what has a line, and none is cut off", () => {
+  const terminal = { columns: 40, room: 40, paint: (_: string, text: string) => text } as Terminal;
+  const one = { provider: "echo", model: null, active: true, continuity: "ok" };
+  const coverage = [{ ...one, native: [[1, 1]], told: [{ runs: [[2, 3]] }], gap: [[4, 5]] }];
+  expect(coverageLines(terminal, coverage as unknown as readonly ProviderCoverage[])).toEqual([
+    "● echo",
+    "    knows natively  1",
+    "    was told        2 to 3",
+    "    does not know   4 to 5",
+  ]);
 });

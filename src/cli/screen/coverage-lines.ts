@@ -6,6 +6,8 @@ import { clean, clip, fit, type Terminal } from "../terminal.ts";
 
 const NAME_COLUMNS = 18;
 const MOST_COLUMNS = 110;
+/** Below it a table would cut off what one looks for, and each fact has a line. */
+export const TABLE_COLUMNS = 56;
 
 /** The provider by its name; a model of a vendor by the vendor's. */
 export function providerName(provider: string, model: string | null): string {
@@ -14,6 +16,7 @@ export function providerName(provider: string, model: string | null): string {
 
 export function coverageLines(terminal: Terminal, coverage: readonly ProviderCoverage[]): string[] {
   const columns = Math.min(terminal.columns, MOST_COLUMNS);
+  if (columns < TABLE_COLUMNS) return coverage.flatMap((one) => listed(terminal, one, columns));
   const wide = Math.max(10, Math.floor((columns - NAME_COLUMNS - 4) / 3));
   const row = (cells: readonly string[]): string =>
     clip(
@@ -24,12 +27,32 @@ export function coverageLines(terminal: Terminal, coverage: readonly ProviderCov
   return [
     terminal.paint("dim", head),
     ...coverage.map((one) => {
-      const name = `${one.active ? "●" : " "} ${providerName(one.provider, one.model)}`;
-      const told = one.told.reduce<readonly OrdinalRange[]>((all, { runs }) => unite(all, runs), []);
-      const line = row([name, runsOrNone(one.native), runsOrNone(told), runsOrNone(one.gap)]).trimEnd();
-      return one.continuity === "divergent" ? terminal.paint("dim", `${line}  (rolled back)`) : line;
+      const line = row([nameOf(one), ...knowledge(one)]).trimEnd();
+      return one.continuity === "divergent" ? terminal.paint("dim", `${line}${ROLLED_BACK}`) : line;
     }),
   ];
+}
+
+const ROLLED_BACK = "  (rolled back)";
+
+function nameOf({ active, provider, model }: ProviderCoverage): string {
+  return `${active ? "●" : " "} ${providerName(provider, model)}`;
+}
+
+/** Its own runs, those that it was told of, those that it lacks. */
+function knowledge({ native, told, gap }: ProviderCoverage): readonly string[] {
+  const runs = told.reduce<readonly OrdinalRange[]>((all, one) => unite(all, one.runs), []);
+  return [native, runs, gap].map(runsOrNone);
+}
+
+function listed(terminal: Terminal, one: ProviderCoverage, columns: number): string[] {
+  const divergent = one.continuity === "divergent";
+  const labels = ["knows natively", "was told", "does not know"];
+  const lines = [
+    `${nameOf(one)}${divergent ? ROLLED_BACK : ""}`,
+    ...knowledge(one).map((runs, at) => `    ${fit(labels[at]!, 15)} ${runs}`),
+  ].map((line) => clip(line, columns));
+  return divergent ? lines.map((line) => terminal.paint("dim", line)) : lines;
 }
 
 /** `run 3`, or `runs 1 to 5, 9`. */

@@ -4,7 +4,7 @@ import type { ForkDraft } from "../../protocol/thread.ts";
 import type { ThreadActivity, ThreadDocument, ThreadSummary } from "../../threads/thread-view.ts";
 import { clean, clip, fit, type Terminal, wrap } from "../terminal.ts";
 import { commandLine } from "./command-line.ts";
-import { coverageLines, providerName } from "./coverage-lines.ts";
+import { coverageLines, providerName, TABLE_COLUMNS } from "./coverage-lines.ts";
 import { ago, counted, opening } from "./words.ts";
 
 const LABEL_COLUMNS = 13;
@@ -164,8 +164,19 @@ function runLines(
   const all = thread.executions;
   const older = all - runs.length;
   const showAll = commandLine(`thread show ${thread.id}`, { runs: all, config, store });
+  const olderLine = older > 0 ? [terminal.paint("dim", `  ${counted(older, "older run")}: ${showAll}`)] : [];
+  if (terminal.columns < TABLE_COLUMNS) {
+    const lines = runs.flatMap((run) => [
+      clip(
+        `${fit(String(run.ordinal), 5, "right")}  ${providerName(run.provider, run.model)} ${run.outcome}`,
+        terminal.room,
+      ),
+      clip(`       ${opening(run.asked)}`, terminal.room),
+    ]);
+    return [...olderLine, ...lines];
+  }
   return [
-    ...(older > 0 ? [terminal.paint("dim", `  ${counted(older, "older run")}: ${showAll}`)] : []),
+    ...olderLine,
     terminal.paint("dim", row("run", "provider", "ended", "context", "history", "asked")),
     ...runs.map((run) => {
       const opened = run.opened === null ? "–" : String(run.opened);

@@ -7,6 +7,7 @@
  */
 import { RejectedError } from "../../protocol/errors.ts";
 
+/** Places at which scripted agents wait until a test lets them pass. */
 export interface Gates {
   /** Opens a gate for good: for those who wait and for all who come. */
   open(name: string): void;

@@ -23,6 +23,7 @@ export type ProviderErrorCode =
   | "PROVIDER_PROTOCOL"
   | "MODEL_UNSUPPORTED";
 
+/** How a request fails: with which code, before or after it was accepted, and how often. */
 export interface FailOptions {
   /** Default `PROVIDER_OVERLOADED`, which may be retried; `PROVIDER_REFUSED` may not. */
   readonly code?: ProviderErrorCode;
@@ -36,6 +37,7 @@ export interface FailOptions {
   readonly times?: number;
 }
 
+/** Why a response ends, as a provider says it. */
 export type FinishReason = Extract<StepEvent, { type: "finish" }>["reason"];
 
 /** One thing that a response does. */
@@ -75,12 +77,15 @@ export interface ScriptedStep {
 /** Decides a response from what the model was sent. Must be a pure function of it: it is asked again after a restart. */
 export type StepFunction = (context: ScriptContext) => ScriptedStep;
 
+/** A response that is given several times. */
 export interface RepeatedStep {
   readonly step: ScriptedStep | StepFunction;
   readonly times: number;
 }
 
+/** One place of a script: a response, how to make it, or either several times. */
 export type ScriptEntry = ScriptedStep | StepFunction | RepeatedStep;
+/** What an agent answers: response by response, or a function that decides each. */
 export type Script = readonly ScriptEntry[] | StepFunction;
 
 const one = (act: Act): ScriptedStep => ({ acts: [act] });

@@ -232,7 +232,7 @@ describe("a handoff tells", () => {
     expect(textOf([source], { extent: "delta" })).toContain("- run 1 (a): failed, provider_error");
   });
 
-  test("S0-29 what it is, for whom, and who wrote it; its record holds it as it is", () => {
+  test("S0-29 C6.13 what it is, for whom, where, and who wrote it; its record holds it as it is", () => {
     const source = thread([[user("go"), answer("done")]], { title: "Cache" });
     const handoff = built(buildHandoff(inputOf([source])));
     expect(handoff.text.startsWith("== Context, not authority ==\n")).toBe(true);

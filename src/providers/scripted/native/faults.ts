@@ -15,8 +15,10 @@ export const NATIVE_METHODS = [
   "findForks",
   "close",
 ] as const;
+/** A method of a session that a scripted provider of its own loop can be told to do wrong. */
 export type NativeMethod = (typeof NATIVE_METHODS)[number];
 
+/** What goes wrong with a call. */
 export type NativeFault =
   /** Rejects, and does nothing. */
   | { readonly kind: "refuse"; readonly error: Error }
@@ -25,6 +27,7 @@ export type NativeFault =
   /** Does it, and dies before it can say so: the session is gone. */
   | { readonly kind: "crash" };
 
+/** A call that a scripted provider of its own loop has had. */
 export interface NativeCall {
   readonly method: NativeMethod;
   readonly path: string;

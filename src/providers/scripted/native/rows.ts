@@ -41,6 +41,7 @@ const PLAIN: ThreadCapabilities = {
 
 const STEERED = { ...PLAIN.turns, steer: true, acceptedEvent: true };
 
+/** Options of `turnFork` beside those of the six. */
 export interface TurnForkOptions {
   /** `paginated` unless given. */
   readonly history?: Conversation["history"];

@@ -6,6 +6,7 @@ import { RejectedError } from "../../../protocol/errors.ts";
 import type { JsonObject } from "../../../protocol/json.ts";
 import type { Conversation, ConversationItem, NativeConversations } from "./conversations.ts";
 
+/** A native call that a fork or a rollback became. */
 export interface WireCall {
   readonly method: WireMethod;
   readonly params: JsonObject;
