@@ -6,17 +6,20 @@ import { z } from "zod";
 import { THREAD_FIELDS, words } from "../protocol/command.ts";
 import type { CheckpointId, ProviderThreadId, RunId } from "../protocol/ids.ts";
 import { CONTINUITIES, type ForkPolicy, forkPolicySchema } from "../protocol/thread.ts";
-import { optionsOf, variantsOf } from "../platform/check.ts";
+import type { CallOptions } from "../platform/abortable.ts";
+import { optionsOf, signalSchema, variantsOf } from "../platform/check.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
 import type { ThreadOptions } from "../threads/create.ts";
 import type { RollbackOptions, RollbackTo } from "../threads/rollback.ts";
-import { cursor, key, page, rows, text } from "./arguments.ts";
+import { call, cursor, key, page, rows, text } from "./arguments.ts";
 import type { ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
 import type { SelectionInput } from "../threads/verbs.ts";
 import type { ContinueOptions, ForkOptions, MergeOptions } from "./threads.ts";
 
 const name = text.min(1);
 const id = text;
+const signal = signalSchema.optional();
+const options = call;
 
 const point = variantsOf<ForkPointName>({
   latest_stable: {},
@@ -37,11 +40,13 @@ const forkOptions = optionsOf<ForkChoice>({
   at: point.optional(),
   policy: forkPolicySchema.optional(),
   title: words.optional(),
+  signal,
 });
 
 export const THREADS = {
   /** Of whatever has no other argument. */
-  id,
+  one: z.strictObject({ id, options }),
+  inject: z.strictObject({ transferId: id, options }),
   /** Of whatever is read by the page. */
   pages: z.strictObject({ id, page }),
   list: z.strictObject({
@@ -52,12 +57,15 @@ export const THREADS = {
     page,
   }),
   show: z.strictObject({ id, executions: page }),
-  sync: z.strictObject({ id, only: optionsOf<{ readonly run?: string }>({ run: name.optional() }) }),
+  sync: z.strictObject({
+    id,
+    only: optionsOf<{ readonly run?: string } & CallOptions>({ run: name.optional(), signal }),
+  }),
   transcript: z.strictObject({
     id,
-    page: optionsOf<TranscriptOptions>({ before: cursor, limit: rows.optional() }),
+    page: optionsOf<TranscriptOptions>({ before: cursor, limit: rows.optional(), signal }),
   }),
-  create: optionsOf<ThreadOptions>({
+  create: optionsOf<ThreadOptions & CallOptions>({
     id: name.optional(),
     title: words.optional(),
     provider: name.optional(),
@@ -67,30 +75,32 @@ export const THREADS = {
     workspace: name.optional(),
     continuity: z.enum(CONTINUITIES).optional(),
     parent: name.optional(),
+    signal,
   }),
-  editHandoff: z.strictObject({ id, ...THREAD_FIELDS.editHandoff }),
+  editHandoff: z.strictObject({ id, ...THREAD_FIELDS.editHandoff, options }),
   continue: z.strictObject({
     id,
     message: words,
-    options: optionsOf<ContinueOptions>({ ...THREAD_FIELDS.continue, key }),
+    options: optionsOf<ContinueOptions>({ ...THREAD_FIELDS.continue, key, signal }),
   }),
-  select: z.strictObject({ id, choice: selection.nullable() }),
-  preview: z.strictObject({ id, choice: selection }),
-  rename: z.strictObject({ id, ...THREAD_FIELDS.rename }),
-  pin: z.strictObject({ id, ...THREAD_FIELDS.pin }),
+  select: z.strictObject({ id, choice: selection.nullable(), options }),
+  preview: z.strictObject({ id, choice: selection, options }),
+  rename: z.strictObject({ id, ...THREAD_FIELDS.rename, options }),
+  pin: z.strictObject({ id, ...THREAD_FIELDS.pin, options }),
   planFork: z.strictObject({ id, options: forkOptions }),
-  reference: z.strictObject({ id, at: point }),
+  reference: z.strictObject({ id, at: point, options }),
   fork: z.strictObject({ id, options: forkOptions }),
   mergeBack: z.strictObject({
     fork: id,
-    options: optionsOf<MergeOptions>(THREAD_FIELDS.mergeBack),
+    options: optionsOf<MergeOptions>({ ...THREAD_FIELDS.mergeBack, signal }),
   }),
   rollBack: z.strictObject({
     id,
-    options: optionsOf<RollbackOptions>({
+    options: optionsOf<RollbackOptions & CallOptions>({
       to: rollbackTo,
       native: z.enum(["allowed", "demanded"]).optional(),
       provider: name.optional(),
+      signal,
     }),
   }),
 };

@@ -4,6 +4,7 @@ import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { ExecutionRef, ForkDraft } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { snapshotAt } from "../control/thread-context.ts";
+import { abortable, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
 import { requireHandoff } from "../threads/handoffs.ts";
@@ -27,6 +28,7 @@ import {
   type ThreadSummary,
 } from "../threads/thread-view.ts";
 import type { PageOptions } from "./agent.ts";
+import { portsWhile } from "./ports-while.ts";
 import { THREADS } from "./thread-arguments.ts";
 
 /** Which threads are listed. */
@@ -37,7 +39,7 @@ export interface ThreadFilter {
 }
 
 /** Which page of a transcript; the newest hundred entries unless given. */
-export interface TranscriptOptions {
+export interface TranscriptOptions extends CallOptions {
   /** The `before` of the page that follows it. */
   readonly before?: string | null;
   readonly limit?: number;
@@ -63,7 +65,7 @@ export class ThreadReads {
       ...(workspace === undefined ? {} : { workspace }),
     };
     const asked = pageOf(page);
-    return this.#ports.store.read((view) => {
+    return this.#read(page, (view) => {
       try {
         const { rows, next } = view.threads(sought, asked);
         return { rows: rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead)), next };
@@ -75,18 +77,19 @@ export class ThreadReads {
   }
 
   /** Settles what nobody will settle any more (C14). */
-  async reconcile(id: string): Promise<ThreadDocument> {
-    check("Threads.reconcile", THREADS.id, id);
-    await reconcileThread(this.#ports, id);
-    return this.get(id);
+  async reconcile(id: string, options: CallOptions = {}): Promise<ThreadDocument> {
+    check("Threads.reconcile", THREADS.one, { id, options });
+    await portsWhile(this.#ports, options, (ports) => reconcileThread(ports, id));
+    return this.get(id, options);
   }
 
   /** Reconciled first, then all there is to see of it (C14.6). */
   async show(id: string, executions: PageOptions = {}): Promise<ShownThread> {
     check("Threads.show", THREADS.show, { id, executions });
-    await reconcileThread(this.#ports, id);
-    const { store, provenDead } = this.#ports;
-    return store.read((view) => shownThread(view, id, pageOf(executions), provenDead));
+    await portsWhile(this.#ports, executions, (ports) => reconcileThread(ports, id));
+    return this.#read(executions, (view) =>
+      shownThread(view, id, pageOf(executions), this.#ports.provenDead),
+    );
   }
 
   /**
@@ -94,10 +97,10 @@ export class ThreadReads {
    * @throws RejectedError `NOT_OWNER`, `SOURCE_POINT_NOT_FOUND`, `THREAD_EXECUTION_BINDING_MISMATCH` for a run that is not its
    * own, or opened on another context than its policy says (C17.5).
    */
-  async sync(id: string, only: { readonly run?: string } = {}): Promise<ThreadDocument> {
+  async sync(id: string, only: { readonly run?: string } & CallOptions = {}): Promise<ThreadDocument> {
     check("Threads.sync", THREADS.sync, { id, only });
-    await syncHistory(this.#ports, id, only.run);
-    return this.get(id);
+    await portsWhile(this.#ports, only, (ports) => syncHistory(ports, id, only.run));
+    return this.get(id, { signal: only.signal });
   }
 
   /**
@@ -107,18 +110,18 @@ export class ThreadReads {
    */
   async history(id: string, page: PageOptions = {}): Promise<HistoryPage> {
     check("Threads.history", THREADS.pages, { id, page });
-    await this.mirror(id);
-    return this.#ports.store.read((view) => {
+    await this.mirror(id, { signal: page.signal });
+    return this.#read(page, (view) => {
       const agent = requireThread(view, id);
       return { ...historyPage(view, agent, pageOf(page)), level: historyLevel(view, agent) };
     });
   }
 
   /** Collects the history of runs of which none was collected yet; for another process's thread it does nothing. */
-  async mirror(id: string): Promise<void> {
-    check("Threads.mirror", THREADS.id, id);
+  async mirror(id: string, options: CallOptions = {}): Promise<void> {
+    check("Threads.mirror", THREADS.one, { id, options });
     try {
-      await collectHistory(this.#ports, id);
+      await portsWhile(this.#ports, options, (ports) => collectHistory(ports, id));
     } catch (error) {
       if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") throw error;
     }
@@ -131,32 +134,29 @@ export class ThreadReads {
    */
   async transcript(id: string, page: TranscriptOptions = {}): Promise<ThreadTranscript> {
     check("Threads.transcript", THREADS.transcript, { id, page });
-    const { store, lineage } = this.#ports;
+    const { lineage } = this.#ports;
     const { before = null, limit = PAGE } = page;
-    return store.read((view) =>
+    return this.#read(page, (view) =>
       transcriptOf(view, requireThread(view, id), { before, limit }, lineage.ancestorDepthMaximum),
     );
   }
 
   /** A thread as it is now. @throws RejectedError `THREAD_NOT_FOUND`. */
-  async get(id: string): Promise<ThreadDocument> {
-    check("Threads.get", THREADS.id, id);
-    const { store, provenDead } = this.#ports;
-    return store.read((view) => documentOf(view, requireThread(view, id), provenDead));
+  async get(id: string, options: CallOptions = {}): Promise<ThreadDocument> {
+    check("Threads.get", THREADS.one, { id, options });
+    return this.#read(options, (view) => documentOf(view, requireThread(view, id), this.#ports.provenDead));
   }
 
   /** Its runs as records of what each was allowed and on what it opened, oldest first, paged. */
   async executions(id: string, page: PageOptions = {}): Promise<Page<ExecutionRef>> {
     check("Threads.executions", THREADS.pages, { id, page });
-    return this.#ports.store.read((view) =>
-      executionsOf(view, requireThread(view, id).threadId, pageOf(page)),
-    );
+    return this.#read(page, (view) => executionsOf(view, requireThread(view, id).threadId, pageOf(page)));
   }
 
   /** The newest snapshot, verified; null at revision 0 (S1-62). @throws RejectedError `THREAD_CONTEXT_TAMPERED`. */
-  async context(id: string): Promise<SnapshotRecord | null> {
-    check("Threads.context", THREADS.id, id);
-    return this.#ports.store.read((view) => {
+  async context(id: string, options: CallOptions = {}): Promise<SnapshotRecord | null> {
+    check("Threads.context", THREADS.one, { id, options });
+    return this.#read(options, (view) => {
       const { threadId, thread } = requireThread(view, id);
       const current = thread?.currentContext ?? null;
       return current === null ? null : snapshotAt(view, { ...current, threadId });
@@ -164,9 +164,9 @@ export class ThreadReads {
   }
 
   /** The text that a fork or a message that could not be sent has left for the user; null when there is none. */
-  async draft(id: string): Promise<ForkDraft | null> {
-    check("Threads.draft", THREADS.id, id);
-    return this.#ports.store.read((view) => {
+  async draft(id: string, options: CallOptions = {}): Promise<ForkDraft | null> {
+    check("Threads.draft", THREADS.one, { id, options });
+    return this.#read(options, (view) => {
       const draft = view.draft(requireThread(view, id).threadId);
       return draft === undefined || draft.clearedAt !== null ? null : draft;
     });
@@ -175,19 +175,23 @@ export class ThreadReads {
   /** Why context went from here or came to here, oldest first. */
   async transfers(id: string, page: PageOptions = {}): Promise<Page<TransferRecord>> {
     check("Threads.transfers", THREADS.pages, { id, page });
-    return this.#ports.store.read((view) => view.transfersOf(requireThread(view, id).threadId, pageOf(page)));
+    return this.#read(page, (view) => view.transfersOf(requireThread(view, id).threadId, pageOf(page)));
   }
 
   /** The texts that were handed over, or are to be, oldest first, paged. */
   async handoffs(id: string, page: PageOptions = {}): Promise<Page<HandoffRecord>> {
     check("Threads.handoffs", THREADS.pages, { id, page });
-    return this.#ports.store.read((view) => view.handoffsOf(requireThread(view, id).threadId, pageOf(page)));
+    return this.#read(page, (view) => view.handoffsOf(requireThread(view, id).threadId, pageOf(page)));
   }
 
   /** A handoff with its text. @throws RejectedError `TRANSFER_SOURCE_UNRESOLVABLE` for an unknown one. */
-  async handoff(id: string): Promise<HandoffRecord> {
-    check("Threads.handoff", THREADS.id, id);
-    return this.#ports.store.read((view) => requireHandoff(view, id));
+  async handoff(id: string, options: CallOptions = {}): Promise<HandoffRecord> {
+    check("Threads.handoff", THREADS.one, { id, options });
+    return this.#read(options, (view) => requireHandoff(view, id));
+  }
+
+  #read<T>({ signal }: CallOptions, plan: (view: StoreView) => T): Promise<T> {
+    return abortable(signal, () => this.#ports.store.read(plan));
   }
 }
 

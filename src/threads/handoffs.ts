@@ -7,6 +7,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId } from "../protocol/ids.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { Begin } from "../platform/abortable.ts";
 import { requireText } from "../platform/text.ts";
 import { chosenProvider } from "../control/chosen-provider.ts";
 import { startingRun } from "../control/runs.ts";
@@ -107,7 +108,7 @@ export function editHandoff(tx: Transaction, id: string, text: string): HandoffR
 }
 
 /** Built again from what the thread is now. */
-export async function regenerateHandoff(tree: Tree, id: string): Promise<HandoffRecord> {
+export async function regenerateHandoff(tree: Tree, id: string, begin: Begin): Promise<HandoffRecord> {
   const found = await tree.look((look) => {
     const one = editable(look, id);
     return { ...one, effects: look.agent(one.handoff.threadId).config.effects };
@@ -139,6 +140,7 @@ export async function regenerateHandoff(tree: Tree, id: string): Promise<Handoff
     );
   }
   return tree.transact((tx) => {
+    begin();
     const { handoff, transfer } = editable(tx, id);
     return replaceText(tx, transfer, {
       ...readyHandoff({

@@ -5,6 +5,7 @@ import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Lineage } from "../protocol/thread.ts";
 import type { ProvenDead } from "../protocol/process-identity.ts";
+import type { Begin, CallOptions } from "../platform/abortable.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { StartProcess } from "../platform/process.ts";
@@ -28,11 +29,11 @@ export interface ThreadPorts {
   readonly providers: Readonly<Record<string, ProviderAdapter>>;
   readonly provenDead: ProvenDead;
   /** The tree of a thread, opened if this process does not own it yet. */
-  open(tree: TreeId): Promise<AgentControl>;
+  open(tree: TreeId, options?: CallOptions): Promise<AgentControl>;
   /** For a tree that is about to be made; given back when `act` is done. */
   withNewTree<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T>;
   /** Makes a tree whose root is a thread in this line, and gives it back. */
-  make(tree: ThreadId, options: ThreadOptions, lineage: Lineage): Promise<void>;
+  make(tree: ThreadId, options: ThreadOptions, lineage: Lineage, begin?: Begin): Promise<void>;
   /**
    * One commit on a tree: of its owner, when that is this process, else of a claim that lasts as long. Nothing is recovered
    * and nothing runs by it. @throws RejectedError `NOT_OWNER` while another process owns it.

@@ -13,6 +13,7 @@ import { type OrdinalRange, without } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
+import type { Begin } from "../platform/abortable.ts";
 import { allOf } from "../control/family.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
@@ -69,6 +70,7 @@ export async function rollBack(
   tree: Tree,
   threadId: ThreadId,
   options: RollbackOptions,
+  begin: Begin,
 ): Promise<RolledBack> {
   using _ = holdStarts(tree, threadId);
   const agent = await tree.look((look) => openThreadOf(look, threadId));
@@ -91,7 +93,7 @@ export async function rollBack(
     );
     return answer(plan, outcomeOf(plan), null);
   }
-  const call = new NativeRollback(tree, agent, step);
+  const call = new NativeRollback(tree, agent, step, begin);
   const asked = await call.ask(request.native === "demanded");
   const settled: RollbackRequest = asked.kind === "agreed" ? request : { ...request, native: "avoided" };
   const plan = await tree.transact(
@@ -111,6 +113,7 @@ export async function rollBack(
   return answer(plan, asked.kind === "agreed" ? "rolled_back" : "given_up", refusalOf(asked));
 
   function commitPlan(tx: Transaction, plan: RollbackPlan, thread: NativeThread | null): RollbackPlan {
+    begin();
     writeRollback(tx, threadOf(tx, threadId), plan, thread);
     return plan;
   }
