@@ -2,7 +2,7 @@
 import type { Store } from "../../src/store/port.ts";
 import { newMemory, takePicture } from "../../src/testing/invariants-picture.ts";
 
-export function everything(store: Store): Promise<readonly object[]> {
+export function everything(store: Store) {
   return store.read((view) =>
     view.trees({ limit: 1000 }).rows.map((tree) => {
       const { view: _view, memory: _memory, ...picture } = takePicture(view, tree, newMemory());
