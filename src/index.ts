@@ -190,6 +190,7 @@ export type { Usage, UsageReport } from "./protocol/usage.ts";
 export type { ThreadToolsPolicy } from "./protocol/thread-tools.ts";
 export type { WorkEnding, WorkOutcome, WorkRecord } from "./protocol/work.ts";
 export { stderrLogger, type Logger } from "./platform/logger.ts";
+export type { CallOptions } from "./platform/abortable.ts";
 export { systemClock, type Clock } from "./platform/clock.ts";
 export { gitCapture } from "./platform/workspace/git-capture.ts";
 export type {

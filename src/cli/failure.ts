@@ -3,6 +3,7 @@
  * with `--json`, as one JSON object; standard output holds results alone.
  */
 import { CoppiceError, type ErrorCode } from "../protocol/errors.ts";
+import { isThreadId } from "../protocol/ids.ts";
 
 export const EXIT = {
   ok: 0,
@@ -99,18 +100,26 @@ export function exitOf(code: string): ExitCode {
   return BY_CODE[code as ErrorCode] ?? EXIT.incomplete;
 }
 
-/** Commands that show what an error's text speaks of. */
+/** Commands that show what an error's text speaks of: of its thread, where the error names one. */
 const LOOK: Partial<Record<ErrorCode, string>> = {
   THREAD_NOT_FOUND: "thread list --all",
-  THREAD_CLOSED: "thread fork --help",
-  THREAD_ARCHIVED: "thread fork --help",
-  THREAD_REVISION_CONFLICT: "thread show --help",
-  SOURCE_POINT_NOT_FOUND: "thread transcript --help",
-  SOURCE_POINT_ROLLED_BACK: "thread transcript --help",
-  FORK_UNCOMMITTED_MESSAGE: "thread transcript --help",
-  ROLLBACK_TARGET_INVALID: "thread transcript --help",
-  THREAD_INVARIANT_VIOLATION: "thread --help",
+  THREAD_CLOSED: "thread fork",
+  THREAD_ARCHIVED: "thread fork",
+  THREAD_REVISION_CONFLICT: "thread show",
+  SOURCE_POINT_NOT_FOUND: "thread transcript",
+  SOURCE_POINT_ROLLED_BACK: "thread transcript",
+  FORK_UNCOMMITTED_MESSAGE: "thread transcript",
+  ROLLBACK_TARGET_INVALID: "thread transcript",
+  THREAD_INVARIANT_VIOLATION: "thread show",
 };
+
+function lookAt({ code, details }: CoppiceError): string | null {
+  const look = LOOK[code];
+  if (look === undefined) return null;
+  if (code === "THREAD_NOT_FOUND") return look;
+  const thread = details["threadId"];
+  return `${look} ${typeof thread === "string" && isThreadId(thread) ? thread : "<thread>"}`;
+}
 
 export interface Failure {
   readonly exit: ExitCode;
@@ -122,8 +131,8 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof CommandError) return error;
   if (CoppiceError.is(error)) {
     const timedOut = error.details["timedOut"] === true;
-    const look = LOOK[error.code];
-    const message = look === undefined ? error.message : `${error.message} See: npx coppice ${look}`;
+    const look = lookAt(error);
+    const message = look === null ? error.message : `${error.message} See: npx coppice ${look}`;
     return { exit: timedOut ? EXIT.timeOut : exitOf(error.code), code: error.code, message };
   }
   const message = error instanceof Error ? error.message : String(error);

@@ -26,12 +26,36 @@ export function joins(tx: Transaction, agent: AgentRecord): boolean {
   return agent.parent === null || agent.currentRun !== null || tx.store.mailbox(agent.threadId).triggers > 0;
 }
 
-/** @throws RejectedError `AGENT_LIMIT_REACHED` when no permit or no slot can be had now. */
-export async function admitNow(
+/**
+ * Commits with permit and slot in hand; the wake of that commit begins the run with them.
+ * @throws RejectedError `AGENT_LIMIT_REACHED` when no permit or no slot can be had now.
+ */
+export async function commitAdmitted<T>(
   tree: Tree,
-  { threadId, scopes }: Admission,
+  admission: Admission,
   pump: () => void,
-): Promise<Grant> {
+  plan: (tx: Transaction) => { readonly value: T; readonly threadId: ThreadId },
+): Promise<T> {
+  const grant = await admitNow(tree, admission, pump);
+  let used = false;
+  try {
+    const done = await tree.transact(plan, (value) => {
+      tree.granted.set(value.threadId, grant);
+      used = true;
+    });
+    return done.value;
+  } finally {
+    if (!used) grant[Symbol.dispose]();
+    // A wake that never came (the receipt was an old one) leaves nothing behind.
+    for (const [id, left] of tree.granted) {
+      if (left !== grant) continue;
+      tree.granted.delete(id);
+      grant[Symbol.dispose]();
+    }
+  }
+}
+
+async function admitNow(tree: Tree, { threadId, scopes }: Admission, pump: () => void): Promise<Grant> {
   const pool = poolOf(tree, scopes);
   // Nobody is overtaken who could go.
   if (tree.lane.some((id) => mayStart(tree, id)) || !pool.available) throw limitReached(tree, pool);

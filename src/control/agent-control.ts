@@ -9,15 +9,15 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import type { MailReceipt } from "../protocol/mail.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { WorkRecord } from "../protocol/work.ts";
+import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { StoreView } from "../store/port.ts";
 import { interruptedActivities } from "./activity.ts";
-import { type Admission, admissionOf, admitNow, joins } from "./admit-now.ts";
+import { type Admission, admissionOf, commitAdmitted, joins } from "./admit-now.ts";
 import { type ArtifactPart, readArtifact } from "./artifacts.ts";
 import { raiseBudget } from "./budget.ts";
 import { actingAs } from "./caller.ts";
 import { close, closePolitely } from "./close.ts";
-import type { Grant } from "./dispatch.ts";
 import { requireOpen } from "./delivery.ts";
 import { acknowledge, chargeHost, handOut, type HostMail, type HostUsage, unreadNotice } from "./host.ts";
 import { Hosts, type OnHostGone } from "./hosts.ts";
@@ -29,7 +29,6 @@ import {
   followUp,
   type FollowUpInput,
   sendMessage,
-  type InputOptions,
   userInput,
   type UserInput,
 } from "./messages.ts";
@@ -45,7 +44,7 @@ import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
 import { openWait } from "./waits.ts";
 import { spawnInWorktree } from "./worktrees.ts";
 
-export interface Options {
+export interface Options extends CallOptions {
   /** Idempotency key (SPN-6). */
   readonly key?: string | undefined;
 }
@@ -54,6 +53,13 @@ export interface SpawnReceipt {
   readonly path: AgentRecord["path"];
   readonly threadId: ThreadId;
   readonly workId: WorkId;
+}
+
+interface SpawnCall {
+  readonly worktree: PlacedWorktree | undefined;
+  readonly key: string | null;
+  readonly asked: unknown;
+  readonly begin: Begin;
 }
 
 interface Interrupted {
@@ -82,26 +88,27 @@ export class AgentControl implements Live, Residents {
     return this.tree.read(plan);
   }
 
-  async spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
-    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
-    const key = receiptKey(caller, options.key);
-    // A call that is made again after a crash has another span.
-    const asked = { verb: "spawn", ...input, trace: null } as unknown;
-    const act = (worktree?: PlacedWorktree): Promise<SpawnReceipt> =>
-      this.#spawn(caller, input, worktree, key, asked);
-    if (input.isolation === undefined) return act();
-    const done = (tx: Transaction) => recall<SpawnReceipt & JsonObject>(tx, key, asked);
-    return spawnInWorktree<SpawnReceipt>(this.tree, caller, input, done, act);
+  spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
+    return abortable(options.signal, async (begin) => {
+      if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
+      const key = receiptKey(caller, options.key);
+      // A call that is made again after a crash has another span.
+      const asked = { verb: "spawn", ...input, trace: null } as unknown;
+      const act = (worktree?: PlacedWorktree): Promise<SpawnReceipt> =>
+        this.#spawn(caller, input, { worktree, key, asked, begin });
+      if (input.isolation === undefined) return act();
+      const done = (tx: Transaction) => recall<SpawnReceipt & JsonObject>(tx, key, asked);
+      return spawnInWorktree<SpawnReceipt>(this.tree, caller, input, done, act);
+    });
   }
 
   async #spawn(
     caller: Caller,
     input: SpawnInput,
-    worktree: PlacedWorktree | undefined,
-    key: ReturnType<typeof receiptKey>,
-    asked: unknown,
+    { worktree, key, asked, begin }: SpawnCall,
   ): Promise<SpawnReceipt> {
     const act = (tx: Transaction, admitted: ThreadId | null): SpawnReceipt => {
+      begin();
       const spawned = spawn(tx, caller, input, { admitted, worktree });
       return { path: spawned.agent.path, threadId: spawned.agent.threadId, workId: spawned.work.id };
     };
@@ -117,7 +124,7 @@ export class AgentControl implements Live, Residents {
         admissionOf(tx, this.tree.ids.mint("thread"), checkSpawn(tx, caller, input).parent.threadId),
     );
     if (!("scopes" in looked)) return looked;
-    return this.#admitted(looked, (tx) => {
+    return commitAdmitted(this.tree, looked, this.#pump, (tx) => {
       const receipt = once(tx, key, asked, () => act(tx, looked.threadId) as SpawnReceipt & JsonObject);
       return { value: receipt, threadId: receipt.threadId };
     });
@@ -125,7 +132,7 @@ export class AgentControl implements Live, Residents {
 
   async send(caller: Caller, target: string, message: string, options: Options = {}): Promise<MailReceipt> {
     const key = receiptKey(caller, options.key);
-    return this.tree.transact((tx) =>
+    return this.#commit(options, (tx) =>
       once(tx, key, { verb: "send", target, message }, () => {
         const { agent, mail } = sendMessage(tx, caller, target, message);
         return {
@@ -161,54 +168,25 @@ export class AgentControl implements Live, Residents {
       return once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject);
     });
     if (!("scopes" in looked)) return looked;
-    return this.#admitted(looked, (tx) => ({
+    return commitAdmitted(this.tree, looked, this.#pump, (tx) => ({
       value: once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject),
       threadId: looked.threadId,
     }));
   }
 
-  /** Commits with permit and slot in hand; the wake of that commit begins the run with them. */
-  async #admitted<T>(
-    admission: Admission,
-    plan: (tx: Transaction) => { value: T; threadId: ThreadId },
-  ): Promise<T> {
-    const grant: Grant = await admitNow(this.tree, admission, this.#pump);
-    let used = false;
-    try {
-      const done = await this.tree.transact(plan, (value) => {
-        this.tree.granted.set(value.threadId, grant);
-        used = true;
+  /** Input of the user to an agent. */
+  userInput(agent: ThreadId, caller: Caller, input: UserInput, how: Options = {}): Promise<WorkRecord> {
+    return abortable(how.signal, async (begin) => {
+      if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
+      const key = receiptKey(caller, how.key);
+      return this.tree.transact((tx) => {
+        begin();
+        const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
+          workId: userInput(tx, agent, caller, input).id,
+        }));
+        return tx.store.work(receipt.workId)!;
       });
-      return done.value;
-    } finally {
-      if (!used) grant[Symbol.dispose]();
-      // A wake that never came (the receipt was an old one) leaves nothing behind.
-      for (const [id, left] of this.tree.granted) {
-        if (left !== grant) continue;
-        this.tree.granted.delete(id);
-        grant[Symbol.dispose]();
-      }
-    }
-  }
-
-  /** Input of the user to an agent; aborted before it is committed, it is none. */
-  async userInput(
-    agent: ThreadId,
-    caller: Caller,
-    input: UserInput,
-    how: InputOptions = {},
-  ): Promise<WorkRecord> {
-    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
-    const key = receiptKey(caller, how.key);
-    const work = await this.tree.transact((tx) => {
-      // Not thrown in here: what it was aborted with is the caller's, whatever it says, and no word of the store.
-      if (how.signal?.aborted === true) return null;
-      const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
-        workId: userInput(tx, agent, caller, input).id,
-      }));
-      return tx.store.work(receipt.workId)!;
     });
-    return work ?? Promise.reject(how.signal!.reason as Error);
   }
 
   /** Opens a wait of a run. The call's output comes from the run loop when it has ended. */
@@ -244,7 +222,7 @@ export class AgentControl implements Live, Residents {
 
   #interrupt(caller: Caller, target: string, input: InterruptInput, options: Options): Promise<Interrupted> {
     const key = receiptKey(caller, options.key);
-    return this.tree.transact((tx) => {
+    return this.#commit(options, (tx) => {
       const from = caller.kind === "agent" ? tx.agent(caller.threadId).path : ROOT_PATH;
       const agent = resolveTarget(tx.store, tx.treeId, from, target);
       refuseTarget(tx, caller, agent);
@@ -303,7 +281,17 @@ export class AgentControl implements Live, Residents {
 
   #onceForUser<T extends Json>(options: Options, asked: Json, act: (tx: Transaction) => T): Promise<T> {
     const key = receiptKey({ kind: "user", name: "library" }, options.key);
-    return this.tree.transact((tx) => once(tx, key, asked, () => act(tx)));
+    return this.#commit(options, (tx) => once(tx, key, asked, () => act(tx)));
+  }
+
+  /** What is one commit. */
+  #commit<T>({ signal }: CallOptions, plan: (tx: Transaction) => T): Promise<T> {
+    return abortable(signal, (begin) =>
+      this.tree.transact((tx) => {
+        begin();
+        return plan(tx);
+      }),
+    );
   }
 
   /** Takes note of what the host of a root says it has taken in, and hands out nothing (HDR-3). */
@@ -315,9 +303,9 @@ export class AgentControl implements Live, Residents {
    * Mints a new token of an agent; the one before is not valid any more (SEC-1). Only its digest is stored.
    * @throws RejectedError `AGENT_CLOSED`.
    */
-  async mintToken(agent: ThreadId): Promise<string> {
+  async mintToken(agent: ThreadId, options: CallOptions = {}): Promise<string> {
     const token = this.tree.ids.mint("tok");
-    await this.tree.transact((tx) => {
+    await this.#commit(options, (tx) => {
       const record = tx.agent(agent);
       requireOpen(record);
       tx.putAgent(record, { tokenDigest: sha256(token) });
@@ -326,8 +314,8 @@ export class AgentControl implements Live, Residents {
   }
 
   /** What the host of a root says that its own loop has used (HDR-5). */
-  async reportUsage(root: ThreadId, used: HostUsage): Promise<void> {
-    await this.tree.transact((tx) => chargeHost(tx, tx.agent(root), used, this.tree.shared.prices));
+  async reportUsage(root: ThreadId, used: HostUsage, options: CallOptions = {}): Promise<void> {
+    await this.#commit(options, (tx) => chargeHost(tx, tx.agent(root), used, this.tree.shared.prices));
   }
 
   /** Unread mail of a host-driven root, after taking note of what its host says it has taken in (HDR-3). */

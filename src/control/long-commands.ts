@@ -7,6 +7,7 @@
  */
 import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import type { Begin } from "../platform/abortable.ts";
 import { answerCommand, answerOf, givenBy, noteAnswer, refuseCommand } from "./inbox.ts";
 import type { Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
@@ -14,10 +15,10 @@ import type { Tree } from "./tree.ts";
 /** A part of the commit that ends a command. */
 export type Done = (tx: Transaction, answer: JsonObject) => void;
 
-/** By name; each calls `done` in its last commit, and answers the same. */
-export type LongVerbs = Readonly<
-  Partial<Record<CommandVerb, (tree: Tree, given: JsonObject, done: Done) => Promise<JsonObject>>>
->;
+type LongVerb = (tree: Tree, given: JsonObject, done: Done, begin: Begin) => Promise<JsonObject>;
+
+/** By name; each calls `begin` before its first effect and `done` in its last commit, and answers the same. */
+export type LongVerbs = Readonly<Partial<Record<CommandVerb, LongVerb>>>;
 
 /** False for a command of one commit. */
 export function beginLong(tree: Tree, command: CommandRecord): boolean {
@@ -34,19 +35,17 @@ export function beginLong(tree: Tree, command: CommandRecord): boolean {
   return true;
 }
 
-async function carryOutLong(
-  tree: Tree,
-  command: CommandRecord,
-  act: NonNullable<LongVerbs[CommandVerb]>,
-): Promise<void> {
+async function carryOutLong(tree: Tree, command: CommandRecord, act: LongVerb): Promise<void> {
   try {
     const given = givenBy(command);
     const known = await tree.read((view) => answerOf(view, given));
     if (known !== undefined) return await tree.transact((tx) => answerCommand(tx, command, known));
-    await act(tree, given.arguments, (tx, answer) => {
+    const done: Done = (tx, answer) => {
       noteAnswer(tx, given, answer);
       answerCommand(tx, command, answer);
-    });
+    };
+    // Whoever has left it in the inbox waits for nothing any more.
+    await act(tree, given.arguments, done, () => undefined);
   } catch (error) {
     if (tree.state !== "owned") return;
     await tree.transact((tx) => refuseCommand(tx, command, error));

@@ -106,13 +106,6 @@ export interface UserInput extends RequestInput {
   readonly expectedRevision?: number | undefined;
 }
 
-export interface InputOptions {
-  /** Idempotency key (SPN-6). */
-  readonly key?: string | undefined;
-  /** Aborted before the commit, there is no input. */
-  readonly signal?: AbortSignal | undefined;
-}
-
 /**
  * Input of the user, CLI or library to an agent: a work without an agent that is owed its result (WRK-5).
  * @throws RejectedError `THREAD_REVISION_CONFLICT` when the thread was changed since; `THREAD_BUSY` when it is busy and

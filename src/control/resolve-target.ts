@@ -16,9 +16,13 @@ export function resolveTarget(
   if (isThreadId(reference)) {
     const agent = view.agent(reference);
     if (agent !== undefined && agent.treeId === tree) return agent;
-    throw new RejectedError("AGENT_NOT_FOUND", `no agent with the id ${reference} is in this tree.`, {
-      [argument]: reference,
-    });
+    throw new RejectedError(
+      "AGENT_NOT_FOUND",
+      `no agent with the id ${reference} is in this tree; list the agents of this tree.`,
+      {
+        [argument]: reference,
+      },
+    );
   }
   const path = resolveReference(from, reference, argument);
   const agent = view.agentAt(tree, path);

@@ -34,7 +34,7 @@ export function resolveWait(
   const works = new Set<WorkId>();
   const agents: ThreadId[] = [];
   for (const reference of input.targets ?? []) {
-    const agent = resolveTarget(view, tree, from.path, reference);
+    const agent = resolveTarget(view, tree, from.path, reference, "targets");
     agents.push(agent.threadId);
     const asked = from.threadId === null ? [] : view.openWorksAskedBy(from.threadId);
     const open = asked.filter((work) => work.executor === agent.threadId);
@@ -85,7 +85,7 @@ function needOf(mode: WaitInput["mode"], works: number): number {
   if (!Number.isInteger(mode) || mode < 1 || mode > works) {
     throw new RejectedError(
       "INVALID_ARGUMENT",
-      `mode ${mode} is out of range: ${works} works are waited for.`,
+      `mode ${mode} is out of range: ${works} works are waited for; give \`any\`, \`all\`, or at most as many.`,
       {
         argument: "mode",
         value: mode,

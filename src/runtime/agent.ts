@@ -7,6 +7,7 @@ import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 import type { Usage } from "../protocol/usage.ts";
+import { abortable, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import { activeSpanReference } from "../platform/telemetry.ts";
 import type { AgentControl } from "../control/agent-control.ts";
@@ -18,14 +19,14 @@ import type { SpawnInput } from "../control/spawn.ts";
 import { type Explanation, why } from "../control/why.ts";
 import { type HostToolOptions, type HostTools, hostTools } from "../tools/host-tools.ts";
 import { injectMail, type MailInjection } from "../tools/bindings/inject-mail.ts";
-import type { Page } from "../store/port.ts";
+import type { Page, StoreView } from "../store/port.ts";
 import { AGENT, spawnParts } from "./arguments.ts";
 import { Work } from "./work.ts";
 
 const USER = { kind: "user", name: "library" } as const;
 
 /** A command that may be sent again. */
-export interface Keyed {
+export interface Keyed extends CallOptions {
   /** Idempotency key (SPN-6): same key and arguments, same receipt and no second effect. */
   readonly key?: string;
 }
@@ -42,8 +43,6 @@ export interface SendOptions extends Keyed {
   readonly effort?: string;
   /** Refused with `THREAD_REVISION_CONFLICT` when the thread has changed since (lineage C3.2). */
   readonly expectedRevision?: number;
-  /** Aborted before the input is stored: nothing is sent. What is stored goes on; end it with `interrupt`. */
-  readonly signal?: AbortSignal;
 }
 
 /** How the first task of a child is asked for. */
@@ -62,7 +61,7 @@ export interface CloseOptions extends Keyed {
 }
 
 /** Which page of rows; the first hundred unless given. */
-export interface PageOptions {
+export interface PageOptions extends CallOptions {
   /** The `next` of the page before; what names no row is refused. */
   readonly after?: string | null;
   readonly limit?: number;
@@ -86,14 +85,14 @@ export class Agent {
   }
 
   /**
-   * Gives the agent input of the user: a work whose outcome can be awaited.
+   * Gives the agent input of the user: a work whose outcome can be awaited. What is stored goes on, whoever has left; end it
+   * with `interrupt`.
    * @throws RejectedError `THREAD_BUSY`, `AGENT_CLOSED`, `MAILBOX_FULL`, `BUDGET_EXHAUSTED`, `LIMIT_REACHED`, `QUEUE_FULL`;
    * the signal's reason.
    */
   async send(message: string, options: SendOptions = {}): Promise<Work> {
     check("Agent.send", AGENT.send, { message, options });
     const { onBusy = "steer", key, signal, ...rest } = options;
-    signal?.throwIfAborted();
     const input = { message, onBusy, trace: activeSpanReference(), ...rest };
     const work = await this.#control.userInput(this.threadId, USER, input, { key, signal });
     return new Work(this.#control, work.id);
@@ -125,7 +124,7 @@ export class Agent {
     const receipt = await this.#control.spawn(
       USER,
       { ...request, forkTurns, trace, parent: this.threadId, taskName, message, asked },
-      { key: options.key },
+      { key: options.key, signal: options.signal },
     );
     return {
       agent: new Agent(this.#control, { ...receipt, hostDriven: false }),
@@ -137,8 +136,9 @@ export class Agent {
    * Mints the token by which a caller outside of this program acts as the agent (`runtime.actAs`). There is one at a time:
    * the one before is refused from now on. Only its digest is stored.
    */
-  token(): Promise<string> {
-    return this.#control.mintToken(this.threadId);
+  async token(options: CallOptions = {}): Promise<string> {
+    check("Agent.token", AGENT.call, options);
+    return this.#control.mintToken(this.threadId, options);
   }
 
   /**
@@ -169,9 +169,10 @@ export class Agent {
    * `onStepEnd` to the AI SDK's `generateText` or `streamText`. One for each loop under way.
    * @throws RejectedError `INVALID_ARGUMENT` for an agent whose runs are ours.
    */
-  async injectMail(): Promise<MailInjection> {
+  async injectMail(options: CallOptions = {}): Promise<MailInjection> {
+    check("Agent.injectMail", AGENT.call, options);
     this.#requireHostDriven("its mail comes into its runs by itself");
-    return injectMail(this.#control, this.threadId);
+    return abortable(options.signal, async () => injectMail(this.#control, this.threadId));
   }
 
   #requireHostDriven(instead: string): void {
@@ -189,8 +190,8 @@ export class Agent {
    */
   async interrupt(options: InterruptInput & Keyed = {}): Promise<readonly Touched[]> {
     check("Agent.interrupt", AGENT.interrupt, options);
-    const { key, ...input } = options;
-    return this.#control.interrupt(USER, this.threadId, input, { key });
+    const { key, signal, ...input } = options;
+    return this.#control.interrupt(USER, this.threadId, input, { key, signal });
   }
 
   /** Closes this agent and all below it. @throws RejectedError `THREAD_BUSY`. */
@@ -200,40 +201,43 @@ export class Agent {
   }
 
   /** The agent as lists show it. */
-  summary(): Promise<AgentSummary> {
-    return this.#control.read((view) => summarise(view, view.agent(this.threadId)!, this.#control));
+  async summary(options: CallOptions = {}): Promise<AgentSummary> {
+    check("Agent.summary", AGENT.call, options);
+    return this.#read(options, (view) => summarise(view, view.agent(this.threadId)!, this.#control));
   }
 
   /** What it is doing. */
-  async status(): Promise<AgentStatus> {
-    return (await this.summary()).status;
+  async status(options: CallOptions = {}): Promise<AgentStatus> {
+    check("Agent.status", AGENT.call, options);
+    return (await this.summary(options)).status;
   }
 
   /** The agent as it is stored. */
-  async record(): Promise<AgentRecord> {
-    return (await this.#control.read((view) => view.agent(this.threadId)))!;
+  async record(options: CallOptions = {}): Promise<AgentRecord> {
+    check("Agent.record", AGENT.call, options);
+    return this.#read(options, (view) => view.agent(this.threadId)!);
   }
 
   /**
    * Usage of this agent and all below it (BUD-4). With figures: what the host of a host-driven root has used, counted
    * first (HDR-5).
    */
-  async usage(used?: HostUsage): Promise<Usage> {
-    check("Agent.usage", AGENT.usage, used);
-    if (used !== undefined) await this.#control.reportUsage(this.threadId, used);
-    return this.#control.read((view) => view.usageUnder(this.#control.tree.treeId, this.path));
+  async usage(used?: HostUsage, options: CallOptions = {}): Promise<Usage> {
+    check("Agent.usage", AGENT.usage, { used, options });
+    if (used !== undefined) await this.#control.reportUsage(this.threadId, used, options);
+    return this.#read(options, (view) => view.usageUnder(this.#control.tree.treeId, this.path));
   }
 
   /** Its history from an item on. */
-  async transcript(from = 0, limit = 1000): Promise<readonly TranscriptItem[]> {
-    check("Agent.transcript", AGENT.transcript, { from, limit });
-    return this.#control.read((view) => view.items(this.threadId, from, limit));
+  async transcript(from = 0, limit = 1000, options: CallOptions = {}): Promise<readonly TranscriptItem[]> {
+    check("Agent.transcript", AGENT.transcript, { from, limit, options });
+    return this.#read(options, (view) => view.items(this.threadId, from, limit));
   }
 
   /** Its mail, oldest first, paged. */
   async mail(page: PageOptions = {}): Promise<Page<MailRecord>> {
     check("Agent.mail", AGENT.page, page);
-    return this.#control.read((view) =>
+    return this.#read(page, (view) =>
       view.mailOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }),
     );
   }
@@ -241,25 +245,32 @@ export class Agent {
   /** Its runs, oldest first, paged. */
   async runs(page: PageOptions = {}): Promise<Page<RunRecord>> {
     check("Agent.runs", AGENT.page, page);
-    return this.#control.read((view) =>
+    return this.#read(page, (view) =>
       view.runsOf(this.threadId, { after: page.after ?? null, limit: page.limit ?? 100 }),
     );
   }
 
   /** Works that others owe to it. */
-  owed(): Promise<readonly OwedWork[]> {
-    return this.#control.read((view) => owed(view, view.agent(this.threadId)!, this.#control));
+  async owed(options: CallOptions = {}): Promise<readonly OwedWork[]> {
+    check("Agent.owed", AGENT.call, options);
+    return this.#read(options, (view) => owed(view, view.agent(this.threadId)!, this.#control));
   }
 
   /** Works that it owes to others. */
-  owes(): Promise<readonly OwedWork[]> {
-    return this.#control.read((view) => owes(view, view.agent(this.threadId)!, this.#control));
+  async owes(options: CallOptions = {}): Promise<readonly OwedWork[]> {
+    check("Agent.owes", AGENT.call, options);
+    return this.#read(options, (view) => owes(view, view.agent(this.threadId)!, this.#control));
   }
 
   /** Why it does what it does, or does not (OBS-3). */
-  why(): Promise<Explanation> {
+  async why(options: CallOptions = {}): Promise<Explanation> {
+    check("Agent.why", AGENT.call, options);
     const owner = this.#control.tree.state === "owned" ? "this process" : null;
-    return this.#control.read((view) => why(view, view.agent(this.threadId)!, this.#control, owner));
+    return this.#read(options, (view) => why(view, view.agent(this.threadId)!, this.#control, owner));
+  }
+
+  #read<T>({ signal }: CallOptions, plan: (view: StoreView) => T): Promise<T> {
+    return abortable(signal, () => this.#control.read(plan));
   }
 
   /** Raises, or with null lifts, a budget of this agent and all below it (BUD-2). */

@@ -13,6 +13,7 @@ import type { HostUsage } from "../control/host.ts";
 import type { InterruptInput } from "../control/interrupt.ts";
 import type { ListRequest } from "../control/listing.ts";
 import type { SpawnInput } from "../control/spawn.ts";
+import type { CallOptions } from "../platform/abortable.ts";
 import { clockSchema, functionOf, optionsOf, type Shape, signalSchema } from "../platform/check.ts";
 import { hostToolOptionsSchema } from "../tools/host-tools.ts";
 import type { CloseOptions, Keyed, PageOptions, SendOptions, SpawnOptions, SpawnRequest } from "./agent.ts";
@@ -31,8 +32,10 @@ export const cursor = z.string().nullable().optional();
 const figure = z.number().min(0);
 const outputSchema = z.record(z.string(), z.json()) as unknown as z.ZodType<JsonObject>;
 
-const keyed = optionsOf<Keyed>({ key });
-export const page = optionsOf<PageOptions>({ after: cursor, limit: rows.optional() });
+const signal = signalSchema.optional();
+export const call = optionsOf<CallOptions>({ signal });
+const keyed = optionsOf<Keyed>({ key, signal });
+export const page = optionsOf<PageOptions>({ after: cursor, limit: rows.optional(), signal });
 const used = optionsOf<HostUsage>({
   inputTokens: figure,
   outputTokens: figure,
@@ -60,6 +63,8 @@ const requestShape: Shape<SpawnRequest> = {
 export const spawnParts = { asked: z.object(askedShape), request: z.object(requestShape) };
 
 export const AGENT = {
+  /** Of whatever has no other argument. */
+  call,
   send: z.strictObject({
     message: text,
     options: optionsOf<SendOptions>({
@@ -71,14 +76,14 @@ export const AGENT = {
       expectedRevision: THREAD_FIELDS.continue.expectedRevision,
       model: text.min(1).optional(),
       effort: text.min(1).optional(),
-      signal: signalSchema.optional(),
+      signal,
     }),
   }),
   tell: z.strictObject({ message: text, options: keyed }),
   spawn: z.strictObject({
     taskName: text,
     message: text,
-    options: optionsOf<SpawnOptions>({ ...askedShape, ...requestShape, key }),
+    options: optionsOf<SpawnOptions>({ ...askedShape, ...requestShape, key, signal }),
   }),
   tools: hostToolOptionsSchema,
   interrupt: optionsOf<InterruptInput & Keyed>({
@@ -86,10 +91,11 @@ export const AGENT = {
     cascade: z.enum(["none", "subtree"]).optional(),
     pending: z.enum(["keep", "cancel"]).optional(),
     key,
+    signal,
   }),
-  close: optionsOf<CloseOptions>({ politely: flag, key }),
-  usage: used.optional(),
-  transcript: z.strictObject({ from: count, limit: rows }),
+  close: optionsOf<CloseOptions>({ politely: flag, key, signal }),
+  usage: z.strictObject({ used: used.optional(), options: call }),
+  transcript: z.strictObject({ from: count, limit: rows, options: call }),
   page,
   raiseBudget: z.strictObject({
     budget: z.enum(["tokens", "money", "wallClock"]),
@@ -104,9 +110,10 @@ const decision = optionsOf<Decision>({
 });
 
 export const TREE = {
-  agent: text,
+  call,
+  agent: z.strictObject({ reference: text, options: call }),
   work: idOf("wrk"),
-  list: optionsOf<ListRequest>({
+  list: optionsOf<ListRequest & CallOptions>({
     under: z
       .custom<AgentPath>(
         (value) => typeof value === "string" && /^\/root(\/[a-z0-9_]+)*$/.test(value),
@@ -116,36 +123,36 @@ export const TREE = {
     closed: flag,
     after: cursor,
     limit: rows.optional(),
+    signal,
   }),
   page,
-  receipt: idOf("msg"),
-  inbox: optionsOf<{ readonly after?: number; readonly limit?: number }>({
+  receipt: z.strictObject({ id: idOf("msg"), options: call }),
+  inbox: optionsOf<{ readonly after?: number; readonly limit?: number } & CallOptions>({
     after: count.optional(),
     limit: rows.optional(),
+    signal,
   }),
   events: optionsOf<EventOptions>({
     after: count.optional(),
-    signal: signalSchema.optional(),
+    signal,
     progress: flag,
   }),
-  log: z.strictObject({ after: count, limit: rows }),
-  idle: signalSchema.optional(),
-  requests: idOf("thread").optional(),
+  log: z.strictObject({ after: count, limit: rows, options: call }),
+  requests: z.strictObject({ of: idOf("thread").optional(), options: call }),
   answer: z.strictObject({ request: idOf("req"), answer: z.union([text, decision]), options: keyed }),
 };
 
-export const WORK = {
-  outcome: optionsOf<{ readonly signal?: AbortSignal }>({ signal: signalSchema.optional() }),
-};
+export const WORK = { call };
 
-export const CONNECTION = { tools: hostToolOptionsSchema, usage: used };
+export const CONNECTION = { tools: hostToolOptionsSchema, usage: z.strictObject({ used, options: call }) };
 
 export const RUNTIME = {
+  call,
   trees: page,
-  openPending: optionsOf<OpenPendingOptions>({ limit: rows.optional() }),
+  openPending: optionsOf<OpenPendingOptions>({ limit: rows.optional(), signal }),
   actAs: z.strictObject({
     token: text,
-    options: optionsOf<ConnectOptions>({ host: text.min(1).optional() }),
+    options: optionsOf<ConnectOptions>({ host: text.min(1).optional(), signal }),
   }),
   commandTree: z.strictObject({
     store: storeSchema,
@@ -155,7 +162,7 @@ export const RUNTIME = {
     options: optionsOf<CommandOptions>({
       clock: clockSchema.optional(),
       timeoutMs: figure.optional(),
-      signal: signalSchema.optional(),
+      signal,
       key,
       forward: flag,
       claim: flag,

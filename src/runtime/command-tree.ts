@@ -17,6 +17,7 @@ import { liveOwner } from "../control/live-owner.ts";
 import { applyCommand, refuseCommand } from "../control/inbox.ts";
 import { recoverUnowned } from "../control/recovery.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
+import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
@@ -29,11 +30,10 @@ import { RUNTIME } from "./arguments.ts";
 import { withoutOwner } from "./without-owner.ts";
 
 /** What `commandTree` takes beside the command. */
-export interface CommandOptions {
+export interface CommandOptions extends CallOptions {
   readonly clock?: Clock;
   /** How long the owner's answer is waited for; 10 s by default. */
   readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
   /** Idempotency key (SPN-6): same key and arguments, same receipt, however often it is sent. */
   readonly key?: string;
   /** False: a tree of another process is refused with `NOT_OWNER`, and nothing is put into its inbox. */
@@ -81,6 +81,17 @@ export async function commandTree(
   options: CommandOptions = {},
 ): Promise<CommandReceipt> {
   check("commandTree", RUNTIME.commandTree, { store, treeId, verb, args, options });
+  return abortable(options.signal, (begin) => carryOut(store, treeId, verb, args, options, begin));
+}
+
+async function carryOut(
+  store: Store,
+  treeId: TreeId,
+  verb: CommandVerb,
+  args: JsonObject,
+  options: CommandOptions,
+  begin: Begin,
+): Promise<CommandReceipt> {
   const { clock = systemClock, timeoutMs = ANSWER_MS, signal } = options;
   const isDead = options.provenDead ?? provenDead;
   const ids = createIds(systemRandom);
@@ -108,9 +119,11 @@ export async function commandTree(
     posted ||= seen.row !== undefined;
     if (seen.owner === null && options.claim === false) {
       if (posted) return { appliedBy: "nobody", answer: {} };
+      begin();
       await store.command(command);
       posted = true;
     } else if (seen.owner === null) {
+      begin();
       const answer = await applyHere(store, ids, command, isDead, {
         redact: createRedactor(options.secrets ?? []),
         lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
@@ -123,6 +136,7 @@ export async function commandTree(
         { treeId, owner: { pid: seen.owner.pid, host: seen.owner.host } },
       );
     } else if (!posted) {
+      begin();
       await store.command(command);
       posted = true;
     } else if (clock.monotonic() >= until) {

@@ -11,14 +11,16 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { HostUsage } from "../control/host.ts";
+import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Store, StoreView } from "../store/port.ts";
 import { agentTools, type HostTool, type HostToolOptions } from "../tools/host-tools.ts";
 import { CONNECTION } from "./arguments.ts";
+import type { HeldTrees } from "./held-trees.ts";
 
 /** What `actAs` takes beside the token. */
-export interface ConnectOptions {
+export interface ConnectOptions extends CallOptions {
   /** Names the host of a host-driven root; its further connections give the same name. Default: a host of its own. */
   readonly host?: string;
 }
@@ -49,10 +51,10 @@ export class Connection implements Disposable {
   }
 
   /** What the host's own loop has used; budgets count it, and figures without it are marked partial (HDR-5). */
-  async usage(used: HostUsage): Promise<void> {
-    check("Connection.usage", CONNECTION.usage, used);
-    await this.#authorise();
-    await this.#control.reportUsage(this.threadId, used);
+  async usage(used: HostUsage, options: CallOptions = {}): Promise<void> {
+    check("Connection.usage", CONNECTION.usage, { used, options });
+    await abortable(options.signal, () => this.#authorise());
+    await this.#control.reportUsage(this.threadId, used, options);
   }
 
   async #authorise(): Promise<void> {
@@ -71,9 +73,22 @@ export class Connection implements Disposable {
   }
 }
 
-/** @throws RejectedError `TOKEN_INVALID`. */
-export function agentOfToken(store: Store, token: string): Promise<AgentRecord> {
-  return store.read((view) => requireToken(view, token));
+/** @throws RejectedError `TOKEN_INVALID`; `NOT_OWNER`. */
+export async function connect(
+  store: Store,
+  trees: HeldTrees,
+  {
+    token,
+    host,
+    begin,
+  }: { readonly token: string; readonly host: string | undefined; readonly begin: Begin },
+): Promise<Connection> {
+  const agent = await store.read((view) => requireToken(view, token));
+  await trees.settled(agent.treeId);
+  begin();
+  const { control } = trees.requireOwned(agent.treeId).handle;
+  const seat = agent.hostDriven ? control.hosts.connect(host) : null;
+  return new Connection(control, agent, token, seat);
 }
 
 function requireToken(view: StoreView, token: string): AgentRecord {

@@ -20,6 +20,7 @@ import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
+import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { gitCapture } from "../platform/workspace/git-capture.ts";
@@ -36,11 +37,11 @@ import {
   checkTreeOptions,
   requireLeaseBounds,
   requireOpenedAs,
-  requireWaitBounds,
+  treeDefaults,
   type RuntimeOptions,
   type TreeOptions,
 } from "./options.ts";
-import { agentOfToken, Connection, type ConnectOptions } from "./connection.ts";
+import { connect, type Connection, type ConnectOptions } from "./connection.ts";
 import { HeldTrees } from "./held-trees.ts";
 import { createTree, type NewThread } from "./new-tree.ts";
 import { residencyOf } from "./residency.ts";
@@ -120,7 +121,7 @@ class OwnRuntime implements Runtime {
       // Checkpoints of git's are there whoever has taken them.
       capture: this.#shared.workspaces.capture ?? gitCapture(),
       provenDead: this.#isDead,
-      open: async (id) => (await this.openTree({ id })).control,
+      open: async (id, options) => (await this.openTree({ id, ...options })).control,
       make: (id, { id: _id, parent: _parent, ...asked }, lineage, within) =>
         this.#visits.during(id, (lease) => this.#make(lease, asked, { lineage, within })),
     };
@@ -130,7 +131,7 @@ class OwnRuntime implements Runtime {
   #pump = (): void => this.#admission.pump();
 
   async #make(lease: Lease, options: TreeOptions, thread?: NewThread): Promise<void> {
-    const defaults = this.#treeDefaults(options);
+    const defaults = treeDefaults(this.#options, options);
     const config = rootConfig(this.#sources, options, defaults.profile);
     await createTree(this.store, lease, this.#shared, defaults, options, config, thread);
   }
@@ -143,11 +144,16 @@ class OwnRuntime implements Runtime {
   readonly #isDead: ProvenDead = (owner) =>
     canonicalJson(owner) !== canonicalJson(this.#identity) && (this.#options.provenDead ?? provenDead)(owner);
 
-  async openTree(options: TreeOptions = {}): Promise<TreeHandle> {
+  async openTree(options: TreeOptions & CallOptions = {}): Promise<TreeHandle> {
     this.#requireOpen();
     checkTreeOptions(options);
+    const { signal, ...asked } = options;
+    return abortable(signal, (begin) => this.#openTree(asked, begin));
+  }
+
+  async #openTree(options: TreeOptions, begin: Begin): Promise<TreeHandle> {
     const treeId = (options.id as TreeId | undefined) ?? this.#shared.ids.mint("thread");
-    for (let opening; (opening = this.#trees.opening.get(treeId)) !== undefined;) await opening;
+    for (let opening; (opening = this.#trees.opened(treeId)) !== undefined;) await opening;
     this.#requireOpen();
     const known = this.#trees.owned(treeId);
     if (known !== undefined) {
@@ -155,7 +161,7 @@ class OwnRuntime implements Runtime {
       requireOpenedAs(options, { wakeOnAgentMessages, onHostGone: known.handle.control.hosts.onGone });
       return known.handle;
     }
-    const opened = this.#open(treeId, options).finally(() => this.#trees.opening.delete(treeId));
+    const opened = this.#open(treeId, options, begin).finally(() => this.#trees.opening.delete(treeId));
     this.#trees.opening.set(treeId, opened);
     return opened;
   }
@@ -165,7 +171,7 @@ class OwnRuntime implements Runtime {
     throw new InterruptedError("RUNTIME_CLOSED", "the runtime is closed; create another one.");
   }
 
-  async #open(treeId: TreeId, options: TreeOptions): Promise<TreeHandle> {
+  async #open(treeId: TreeId, options: TreeOptions, begin: Begin): Promise<TreeHandle> {
     if (options.id !== undefined && (await this.store.read((view) => view.tree(treeId))) === undefined) {
       throw new RejectedError(
         "INVALID_ARGUMENT",
@@ -180,6 +186,7 @@ class OwnRuntime implements Runtime {
     const claimedAt = this.#shared.clock.monotonic();
     const lease = await this.#claims.claim(treeId);
     try {
+      begin();
       if (options.id === undefined) {
         await this.#make(lease, options);
       }
@@ -195,35 +202,24 @@ class OwnRuntime implements Runtime {
 
   async trees(page: PageOptions = {}): Promise<Page<TreeSummary>> {
     check("Runtime.trees", RUNTIME.trees, page);
-    return listTrees(this.store, { after: page.after ?? null, limit: page.limit ?? 100 }, this.#isDead);
+    const { after = null, limit = 100, signal } = page;
+    return abortable(signal, () => listTrees(this.store, { after, limit }, this.#isDead));
   }
 
   async openPending(options: OpenPendingOptions = {}): Promise<readonly TreeHandle[]> {
     check("Runtime.openPending", RUNTIME.openPending, options);
     this.#requireOpen();
-    const shared = this.#shared;
-    const open = (id: TreeId): Promise<TreeHandle> => this.openTree({ id });
-    return openPendingTrees({ store: this.store, shared, isDead: this.#isDead, open }, options.limit ?? 100);
+    const { limit = 100, signal } = options;
+    return abortable(signal, (begin) => {
+      const open = (id: TreeId): Promise<TreeHandle> => this.#openTree({ id }, begin);
+      return openPendingTrees({ ...this.#threadPorts, shared: this.#shared, open }, limit);
+    });
   }
 
   async actAs(token: string, options: ConnectOptions = {}): Promise<Connection> {
     check("Runtime.actAs", RUNTIME.actAs, { token, options });
-    const agent = await agentOfToken(this.store, token);
-    await this.#trees.settled(agent.treeId);
-    const { control } = this.#trees.requireOwned(agent.treeId).handle;
-    const seat = agent.hostDriven ? control.hosts.connect(options.host) : null;
-    return new Connection(control, agent, token, seat);
-  }
-
-  #treeDefaults(options: TreeOptions): { readonly limits: Limits; readonly profile: Profile } {
-    const profile = PROFILES[options.profile ?? this.#options.profile ?? "default"];
-    const limits = limitsSchema.parse({
-      running: profile.running,
-      ...this.#options.limits,
-      ...options.limits,
-    });
-    requireWaitBounds(limits);
-    return { limits, profile };
+    const { host, signal } = options;
+    return abortable(signal, (begin) => connect(this.store, this.#trees, { token, host, begin }));
   }
 
   async #adopt(treeId: TreeId, lease: Lease, claimedAt: number, options: TreeOptions): Promise<TreeHandle> {
@@ -319,8 +315,9 @@ class OwnRuntime implements Runtime {
     await this.#claims.release(tree.lease);
   }
 
-  close(): Promise<void> {
-    return (this.#closing ??= this.#close());
+  async close(options: CallOptions = {}): Promise<void> {
+    check("Runtime.close", RUNTIME.call, options);
+    return abortable(options.signal, () => (this.#closing ??= this.#close()));
   }
 
   /** Every tree is given back, whatever becomes of another; the first failure is told then. */

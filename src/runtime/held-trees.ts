@@ -6,6 +6,7 @@
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
+import { CallerLeft } from "../platform/abortable.ts";
 import type { Tree } from "../control/tree.ts";
 import type { TreeHandle } from "./tree-handle.ts";
 
@@ -37,6 +38,13 @@ export class HeldTrees {
   async settled(id: TreeId): Promise<void> {
     for (let busy; (busy = this.ending.get(id) ?? this.opening.get(id)) !== undefined;)
       await busy.catch(() => undefined);
+  }
+
+  /** Resolves when an opening under way has ended; rejects with what it fails with, not when it was called off. */
+  opened(id: TreeId): Promise<unknown> | undefined {
+    return this.opening.get(id)?.catch((error: unknown) => {
+      if (!(error instanceof CallerLeft)) throw error;
+    });
   }
 
   /** Owned, or soon, or yet. */

@@ -13,11 +13,20 @@ import {
 } from "../protocol/limits.ts";
 import { type LineageLimitsInput, lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { Summariser } from "../lineage/handoff/summarise.ts";
-import type { ProfileName } from "../protocol/profile.ts";
+import { type Profile, type ProfileName, PROFILES } from "../protocol/profile.ts";
 import { type ThreadToolsPolicy, threadToolsSchema } from "../protocol/thread-tools.ts";
 import { CONTINUITIES, type Continuity } from "../protocol/thread.ts";
 import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
-import { check, clockSchema, functionOf, optionsOf, type Shape, withMethods } from "../platform/check.ts";
+import type { CallOptions } from "../platform/abortable.ts";
+import {
+  check,
+  clockSchema,
+  functionOf,
+  optionsOf,
+  type Shape,
+  signalSchema,
+  withMethods,
+} from "../platform/check.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Random } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
@@ -159,7 +168,7 @@ export const choiceShape: Shape<AgentChoice> = {
   pinPendingMail: z.boolean().optional(),
 };
 
-const treeSchema = optionsOf<TreeOptions>({
+const treeSchema = optionsOf<TreeOptions & CallOptions>({
   id: z
     .string()
     .refine(isThreadId, "is not the id of a tree; it is its root's thread id, such as thread_…")
@@ -184,16 +193,17 @@ const treeSchema = optionsOf<TreeOptions>({
   modeHint: z.string().optional(),
   wakeOnAgentMessages: z.boolean().optional(),
   continuity: z.enum(CONTINUITIES).optional(),
+  signal: signalSchema.optional(),
 });
 
 /** What may be given when a tree is opened again: its id, and what holds for one opening. */
 const OF_A_REOPENED_TREE: readonly (keyof TreeOptions)[] = ["id", "wakeOnAgentMessages", "onHostGone"];
 
 /** @throws RejectedError `INVALID_ARGUMENT` that names every fault. */
-export function checkTreeOptions(options: TreeOptions): void {
-  check("Runtime.openTree", treeSchema, options);
+export function checkTreeOptions(options: TreeOptions & CallOptions): void {
+  const { signal: _signal, ...asked } = check("Runtime.openTree", treeSchema, options);
   if (options.id === undefined) return;
-  const made = Object.keys(options).filter((key) => !OF_A_REOPENED_TREE.includes(key as keyof TreeOptions));
+  const made = Object.keys(asked).filter((key) => !OF_A_REOPENED_TREE.includes(key as keyof TreeOptions));
   if (made.length === 0) return;
   throw new RejectedError(
     "INVALID_ARGUMENT",
@@ -221,8 +231,22 @@ export function requireOpenedAs(
   );
 }
 
+/**
+ * What a new tree has where its options do not say otherwise.
+ * @throws RejectedError `INVALID_ARGUMENT` for bounds of waits that contradict each other.
+ */
+export function treeDefaults(
+  ofRuntime: RuntimeOptions,
+  options: TreeOptions,
+): { readonly limits: Limits; readonly profile: Profile } {
+  const profile = PROFILES[options.profile ?? ofRuntime.profile ?? "default"];
+  const limits = limitsSchema.parse({ running: profile.running, ...ofRuntime.limits, ...options.limits });
+  requireWaitBounds(limits);
+  return { limits, profile };
+}
+
 /** @throws RejectedError `INVALID_ARGUMENT` for a default wait outside of its own bounds (agents.md 29). */
-export function requireWaitBounds({ waitMinimumMs, waitDefaultMs, waitMaximumMs }: Limits): void {
+function requireWaitBounds({ waitMinimumMs, waitDefaultMs, waitMaximumMs }: Limits): void {
   if (waitMinimumMs <= waitDefaultMs && waitDefaultMs <= waitMaximumMs) return;
   throw new RejectedError(
     "INVALID_ARGUMENT",

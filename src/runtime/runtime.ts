@@ -1,4 +1,5 @@
 /** What a runtime does, as a program sees it. */
+import type { CallOptions } from "../platform/abortable.ts";
 import type { Page, Store } from "../store/port.ts";
 import type { PageOptions } from "./agent.ts";
 import type { Connection, ConnectOptions } from "./connection.ts";
@@ -8,7 +9,7 @@ import type { TreeHandle } from "./tree-handle.ts";
 import type { TreeSummary } from "./trees.ts";
 
 /** How many trees `openPending` opens. */
-export interface OpenPendingOptions {
+export interface OpenPendingOptions extends CallOptions {
   /** At most so many by one call; 100 by default. Call again for the next ones. */
   readonly limit?: number;
 }
@@ -18,9 +19,10 @@ export interface Runtime extends AsyncDisposable {
   readonly store: Store;
   /**
    * Makes a tree, or takes over an existing one: what was under way when its last owner ended is recovered (REC-1).
+   * A tree whose opening goes on without its caller stays open here.
    * @throws RejectedError `NOT_OWNER` while another process owns it, `INVALID_ARGUMENT` for an unknown id.
    */
-  openTree(options?: TreeOptions): Promise<TreeHandle>;
+  openTree(options?: TreeOptions & CallOptions): Promise<TreeHandle>;
   /** Trees of the store, whoever owns them, newest first, paged: what each has to do, and which process runs it. */
   trees(page?: PageOptions): Promise<Page<TreeSummary>>;
   /**
@@ -38,5 +40,5 @@ export interface Runtime extends AsyncDisposable {
   /** The life of threads: continued, forked, moved to another provider, merged back, closed. */
   readonly threads: Threads;
   /** Gives every tree back and ends what runs, as a crash would: the store has it all. The store stays open. */
-  close(): Promise<void>;
+  close(options?: CallOptions): Promise<void>;
 }

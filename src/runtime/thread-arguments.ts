@@ -6,19 +6,25 @@ import { z } from "zod";
 import { commandIdSchema, THREAD_FIELDS, words } from "../protocol/command.ts";
 import type { CheckpointId, ProviderThreadId, RunId } from "../protocol/ids.ts";
 import { CONTINUITIES, type ForkPolicy, forkPolicySchema } from "../protocol/thread.ts";
-import { optionsOf, variantsOf } from "../platform/check.ts";
+import { optionsOf, signalSchema, variantsOf } from "../platform/check.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
-import type { ThreadOptions } from "../threads/create.ts";
 import type { RollbackOptions } from "../threads/rollback.ts";
-import { cursor, page, rows, text } from "./arguments.ts";
+import { call, cursor, page, rows, text } from "./arguments.ts";
 import type { CheckpointRange, ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
-import type { Identified } from "../threads/create.ts";
 import type { SelectionInput } from "../threads/verbs.ts";
-import type { ContinueOptions, ForkOptions, MergeOptions, RestoreOptions, SyncOptions } from "./threads.ts";
+import type {
+  CommandOptions,
+  ContinueOptions,
+  CreateOptions,
+  ForkOptions,
+  MergeOptions,
+  RestoreOptions,
+  SyncOptions,
+} from "./threads.ts";
 
 const name = text.min(1);
-const commandId = commandIdSchema.optional();
-const options = optionsOf<Identified>({ commandId });
+const command = { commandId: commandIdSchema.optional(), signal: signalSchema.optional() };
+const options = optionsOf<CommandOptions>(command);
 const id = text;
 
 const point = variantsOf<ForkPointName>({
@@ -35,12 +41,12 @@ const forkOptions = optionsOf<ForkChoice>({
   at: point.optional(),
   policy: forkPolicySchema.optional(),
   title: words.optional(),
-  commandId,
+  ...command,
 });
 
 export const THREADS = {
   /** Of whatever has no other argument. */
-  id,
+  one: z.strictObject({ id, options: call }),
   /** Of a command that has none but its own id. */
   command: z.strictObject({ id, options }),
   /** Of whatever is read by the page. */
@@ -58,20 +64,25 @@ export const THREADS = {
       run: name,
       to: name.optional(),
       patchBytes: z.number().int().min(0).optional(),
+      signal: signalSchema.optional(),
     }),
   }),
   restoreCheckpoint: z.strictObject({
     id,
-    options: optionsOf<RestoreOptions>({ ...THREAD_FIELDS.restore, commandId }),
+    options: optionsOf<RestoreOptions>({ ...THREAD_FIELDS.restore, ...command }),
   }),
   removeCheckpoint: z.strictObject({ id, run: name, options }),
   show: z.strictObject({ id, executions: page }),
-  sync: z.strictObject({ id, options: optionsOf<SyncOptions>({ ...THREAD_FIELDS.sync, commandId }) }),
+  sync: z.strictObject({ id, options: optionsOf<SyncOptions>({ ...THREAD_FIELDS.sync, ...command }) }),
   transcript: z.strictObject({
     id,
-    page: optionsOf<TranscriptOptions>({ before: cursor, limit: rows.optional() }),
+    page: optionsOf<TranscriptOptions>({
+      before: cursor,
+      limit: rows.optional(),
+      signal: signalSchema.optional(),
+    }),
   }),
-  create: optionsOf<ThreadOptions>({
+  create: optionsOf<CreateOptions>({
     id: name.optional(),
     title: words.optional(),
     provider: name.optional(),
@@ -81,27 +92,27 @@ export const THREADS = {
     workspace: name.optional(),
     continuity: z.enum(CONTINUITIES).optional(),
     parent: name.optional(),
-    commandId,
+    ...command,
   }),
   editHandoff: z.strictObject({ id, ...THREAD_FIELDS.editHandoff, options }),
   continue: z.strictObject({
     id,
     message: words,
-    options: optionsOf<ContinueOptions>({ ...THREAD_FIELDS.continue, commandId }),
+    options: optionsOf<ContinueOptions>({ ...THREAD_FIELDS.continue, ...command }),
   }),
   select: z.strictObject({ id, choice: selection.nullable(), options }),
-  preview: z.strictObject({ id, choice: selection }),
+  preview: z.strictObject({ id, choice: selection, options: call }),
   rename: z.strictObject({ id, ...THREAD_FIELDS.rename, options }),
   pin: z.strictObject({ id, ...THREAD_FIELDS.pin, options }),
   planFork: z.strictObject({ id, options: forkOptions }),
-  reference: z.strictObject({ id, at: point }),
+  reference: z.strictObject({ id, at: point, options: call }),
   fork: z.strictObject({ id, options: forkOptions }),
   mergeBack: z.strictObject({
     fork: id,
-    options: optionsOf<MergeOptions>({ ...THREAD_FIELDS.mergeBack, commandId }),
+    options: optionsOf<MergeOptions>({ ...THREAD_FIELDS.mergeBack, ...command }),
   }),
   rollBack: z.strictObject({
     id,
-    options: optionsOf<RollbackOptions & Identified>({ ...THREAD_FIELDS.rollBack, commandId }),
+    options: optionsOf<RollbackOptions & CommandOptions>({ ...THREAD_FIELDS.rollBack, ...command }),
   }),
 };

@@ -5,6 +5,7 @@ import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { ExecutionRef, ForkDraft } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { snapshotAt } from "../control/thread-context.ts";
+import { abortable, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import type { Difference, Missing } from "../platform/workspace/port.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
@@ -25,6 +26,7 @@ import {
   type ThreadSummary,
 } from "../threads/thread-view.ts";
 import type { PageOptions } from "./agent.ts";
+import { portsWhile } from "./ports-while.ts";
 import { THREADS } from "./thread-arguments.ts";
 
 /** Which threads are listed. */
@@ -41,14 +43,14 @@ export interface ThreadPage extends Page<ThreadSummary> {
 }
 
 /** Which page of a transcript; the newest hundred entries unless given. */
-export interface TranscriptOptions {
+export interface TranscriptOptions extends CallOptions {
   /** The `before` of the page that follows it. */
   readonly before?: string | null;
   readonly limit?: number;
 }
 
 /** Which two states of a workspace are compared. */
-export interface CheckpointRange {
+export interface CheckpointRange extends CallOptions {
   /** Id of the run whose checkpoint is the first one. */
   readonly run: string;
   /** Default: the folder as it is. */
@@ -77,7 +79,7 @@ export class ThreadReads {
       ...(workspace === undefined ? {} : { workspace }),
     };
     const asked = pageOf(page);
-    return this.#ports.store.read((view) => {
+    return this.#read(page, (view) => {
       try {
         const { rows, next } = view.threads(sought, asked);
         const summaries = rows.map((agent) => summaryOf(view, agent, this.#ports.provenDead));
@@ -94,19 +96,22 @@ export class ThreadReads {
    * which their provider is asked (C5.19).
    * @throws RejectedError `PROVIDER_UNAVAILABLE`, `FORK_NATIVE_INDETERMINATE` for such a fork.
    */
-  async reconcile(id: string): Promise<ThreadDocument> {
-    check("Threads.reconcile", THREADS.id, id);
-    await reconcileThread(this.#ports, id);
-    await settleForkIntents(this.#ports, id);
-    return this.get(id);
+  async reconcile(id: string, options: CallOptions = {}): Promise<ThreadDocument> {
+    check("Threads.reconcile", THREADS.one, { id, options });
+    await portsWhile(this.#ports, options, async (ports) => {
+      await reconcileThread(ports, id);
+      await settleForkIntents(ports, id);
+    });
+    return this.get(id, options);
   }
 
   /** Reconciled first, then all there is to see of it (C14.6). */
   async show(id: string, executions: PageOptions = {}): Promise<ShownThread> {
     check("Threads.show", THREADS.show, { id, executions });
-    await reconcileThread(this.#ports, id);
-    const { store, provenDead } = this.#ports;
-    return store.read((view) => shownThread(view, id, pageOf(executions), provenDead));
+    await portsWhile(this.#ports, executions, (ports) => reconcileThread(ports, id));
+    return this.#read(executions, (view) =>
+      shownThread(view, id, pageOf(executions), this.#ports.provenDead),
+    );
   }
 
   /**
@@ -116,18 +121,18 @@ export class ThreadReads {
    */
   async history(id: string, page: PageOptions = {}): Promise<HistoryPage> {
     check("Threads.history", THREADS.pages, { id, page });
-    await this.mirror(id);
-    return this.#ports.store.read((view) => {
+    await this.mirror(id, { signal: page.signal });
+    return this.#read(page, (view) => {
       const agent = requireThread(view, id);
       return { ...historyPage(view, agent, pageOf(page)), level: historyLevel(view, agent) };
     });
   }
 
   /** Collects the history of runs of which none was collected yet; for another process's thread it does nothing. */
-  async mirror(id: string): Promise<void> {
-    check("Threads.mirror", THREADS.id, id);
+  async mirror(id: string, options: CallOptions = {}): Promise<void> {
+    check("Threads.mirror", THREADS.one, { id, options });
     try {
-      await collectHistory(this.#ports, id);
+      await portsWhile(this.#ports, options, (ports) => collectHistory(ports, id));
     } catch (error) {
       if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") throw error;
     }
@@ -140,32 +145,29 @@ export class ThreadReads {
    */
   async transcript(id: string, page: TranscriptOptions = {}): Promise<ThreadTranscript> {
     check("Threads.transcript", THREADS.transcript, { id, page });
-    const { store, lineage } = this.#ports;
+    const { lineage } = this.#ports;
     const { before = null, limit = PAGE } = page;
-    return store.read((view) =>
+    return this.#read(page, (view) =>
       transcriptOf(view, requireThread(view, id), { before, limit }, lineage.ancestorDepthMaximum),
     );
   }
 
   /** A thread as it is now. @throws RejectedError `THREAD_NOT_FOUND`. */
-  async get(id: string): Promise<ThreadDocument> {
-    check("Threads.get", THREADS.id, id);
-    const { store, provenDead } = this.#ports;
-    return store.read((view) => documentOf(view, requireThread(view, id), provenDead));
+  async get(id: string, options: CallOptions = {}): Promise<ThreadDocument> {
+    check("Threads.get", THREADS.one, { id, options });
+    return this.#read(options, (view) => documentOf(view, requireThread(view, id), this.#ports.provenDead));
   }
 
   /** Its runs as records of what each was allowed and on what it opened, oldest first, paged. */
   async executions(id: string, page: PageOptions = {}): Promise<Page<ExecutionRef>> {
     check("Threads.executions", THREADS.pages, { id, page });
-    return this.#ports.store.read((view) =>
-      executionsOf(view, requireThread(view, id).threadId, pageOf(page)),
-    );
+    return this.#read(page, (view) => executionsOf(view, requireThread(view, id).threadId, pageOf(page)));
   }
 
   /** The newest snapshot, verified; null at revision 0 (S1-62). @throws RejectedError `THREAD_CONTEXT_TAMPERED`. */
-  async context(id: string): Promise<SnapshotRecord | null> {
-    check("Threads.context", THREADS.id, id);
-    return this.#ports.store.read((view) => {
+  async context(id: string, options: CallOptions = {}): Promise<SnapshotRecord | null> {
+    check("Threads.context", THREADS.one, { id, options });
+    return this.#read(options, (view) => {
       const { threadId, thread } = requireThread(view, id);
       const current = thread?.currentContext ?? null;
       return current === null ? null : snapshotAt(view, { ...current, threadId });
@@ -175,7 +177,7 @@ export class ThreadReads {
   /** What was captured of the workspace after its runs, oldest first, by pages of runs (C1.18). */
   async checkpoints(id: string, page: PageOptions = {}): Promise<Page<WorkspaceCheckpoint>> {
     check("Threads.checkpoints", THREADS.pages, { id, page });
-    return this.#ports.store.read((view) => checkpointsOf(view, id, pageOf(page)));
+    return this.#read(page, (view) => checkpointsOf(view, id, pageOf(page)));
   }
 
   /**
@@ -184,13 +186,14 @@ export class ThreadReads {
    */
   async diffCheckpoints(id: string, between: CheckpointRange): Promise<Difference | Missing> {
     check("Threads.diffCheckpoints", THREADS.diffCheckpoints, { id, between });
-    return diffCheckpoints(this.#ports, id, between);
+    const { signal, ...range } = between;
+    return abortable(signal, () => diffCheckpoints(this.#ports, id, range));
   }
 
   /** The text that a fork or a message that could not be sent has left for the user; null when there is none. */
-  async draft(id: string): Promise<ForkDraft | null> {
-    check("Threads.draft", THREADS.id, id);
-    return this.#ports.store.read((view) => {
+  async draft(id: string, options: CallOptions = {}): Promise<ForkDraft | null> {
+    check("Threads.draft", THREADS.one, { id, options });
+    return this.#read(options, (view) => {
       const draft = view.draft(requireThread(view, id).threadId);
       return draft === undefined || draft.clearedAt !== null ? null : draft;
     });
@@ -199,19 +202,23 @@ export class ThreadReads {
   /** Why context went from here or came to here, oldest first. */
   async transfers(id: string, page: PageOptions = {}): Promise<Page<TransferRecord>> {
     check("Threads.transfers", THREADS.pages, { id, page });
-    return this.#ports.store.read((view) => view.transfersOf(requireThread(view, id).threadId, pageOf(page)));
+    return this.#read(page, (view) => view.transfersOf(requireThread(view, id).threadId, pageOf(page)));
   }
 
   /** The texts that were handed over, or are to be, oldest first, paged. */
   async handoffs(id: string, page: PageOptions = {}): Promise<Page<HandoffRecord>> {
     check("Threads.handoffs", THREADS.pages, { id, page });
-    return this.#ports.store.read((view) => view.handoffsOf(requireThread(view, id).threadId, pageOf(page)));
+    return this.#read(page, (view) => view.handoffsOf(requireThread(view, id).threadId, pageOf(page)));
   }
 
   /** A handoff with its text. @throws RejectedError `TRANSFER_SOURCE_UNRESOLVABLE` for an unknown one. */
-  async handoff(id: string): Promise<HandoffRecord> {
-    check("Threads.handoff", THREADS.id, id);
-    return this.#ports.store.read((view) => requireHandoff(view, id));
+  async handoff(id: string, options: CallOptions = {}): Promise<HandoffRecord> {
+    check("Threads.handoff", THREADS.one, { id, options });
+    return this.#read(options, (view) => requireHandoff(view, id));
+  }
+
+  #read<T>({ signal }: CallOptions, plan: (view: StoreView) => T): Promise<T> {
+    return abortable(signal, () => this.#ports.store.read(plan));
   }
 }
 

@@ -11,6 +11,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
 import { type ForkPolicyInput, forkPolicySchema } from "../protocol/thread.ts";
 import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { Begin, CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import type { Missing, Refused, Restored, RestoreRequest } from "../platform/workspace/port.ts";
 import { answerOf, carryOut, type Given, noteAnswer } from "../control/inbox.ts";
@@ -32,12 +33,19 @@ import type { ThreadPorts } from "../threads/ports.ts";
 import { reconcileThread } from "../threads/reconcile.ts";
 import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
 import { requireOpenThread, type SelectionInput, selectionOf } from "../threads/verbs.ts";
+import { portsWhile } from "./ports-while.ts";
 import { type ForkChoice, THREADS } from "./thread-arguments.ts";
 import { ThreadReads } from "./thread-reads.ts";
 import { Work } from "./work.ts";
 
+/** What every command on threads takes. */
+export interface CommandOptions extends Identified, CallOptions {}
+
+/** What `threads.create` takes. */
+export interface CreateOptions extends ThreadOptions, CallOptions {}
+
 /** How input to a thread is taken; a provider that is left out is the one that it is on. */
-export interface ContinueOptions extends Identified {
+export interface ContinueOptions extends CommandOptions {
   readonly provider?: string;
   readonly model?: string;
   readonly effort?: string;
@@ -56,7 +64,7 @@ export interface ThreadReference {
 }
 
 /** Where a fork begins, and how its first run gets its context. */
-export interface ForkOptions extends Identified {
+export interface ForkOptions extends CommandOptions {
   /** Default: the latest completed run that has a checkpoint. */
   readonly at?: ForkPointName;
   readonly policy?: ForkPolicyInput;
@@ -64,7 +72,7 @@ export interface ForkOptions extends Identified {
 }
 
 /** What comes back of a fork. */
-export interface MergeOptions extends Identified {
+export interface MergeOptions extends CommandOptions {
   /** Default, and all that is taken: the thread that it was forked from. */
   readonly into?: string;
   /** Up to this run of the fork; default: its latest completed one. */
@@ -72,13 +80,13 @@ export interface MergeOptions extends Identified {
 }
 
 /** What of a thread's history is read again. */
-export interface SyncOptions extends Identified {
+export interface SyncOptions extends CommandOptions {
   /** Of this run alone; default: of all. */
   readonly run?: string;
 }
 
 /** Which checkpoint is written back, and how much of it. */
-export interface RestoreOptions extends RestoreRequest, Identified {
+export interface RestoreOptions extends RestoreRequest, CommandOptions {
   readonly run: string;
 }
 
@@ -104,25 +112,26 @@ export class Threads extends ThreadReads {
    * A thread that has no run yet, always a new one; nobody owns it until it is opened or continued (C3.1).
    * @throws RejectedError `THREAD_EXISTS`, `THREAD_NOT_FOUND` for the parent, `INVALID_ARGUMENT`.
    */
-  async create(options: ThreadOptions = {}): Promise<ThreadDocument> {
-    check("Threads.create", THREADS.create, options);
-    return this.get(await createThread(this.#ports, options));
+  async create(options: CreateOptions = {}): Promise<ThreadDocument> {
+    const { signal, ...asked } = check("Threads.create", THREADS.create, options);
+    const id = await this.#while({ signal }, (ports) => createThread(ports, asked));
+    return this.get(id, { signal });
   }
 
   /** The user's own text in place of a handoff that is ready and was not delivered (C3.11). */
-  async editHandoff(id: string, text: string, options: Identified = {}): Promise<HandoffRecord> {
+  async editHandoff(id: string, text: string, options: CommandOptions = {}): Promise<HandoffRecord> {
     check("Threads.editHandoff", THREADS.editHandoff, { id, text, options });
     const asked = { verb: "edit_handoff", arguments: { handoff: id, text } } as const;
     const answer = await this.#carryOut(asked, options, async () => (await this.handoff(id)).treeId);
-    return this.handoff(answer["handoff_id"] as HandoffId);
+    return this.handoff(answer["handoff_id"] as HandoffId, callOf(options));
   }
 
   /** Such a handoff built again from what the thread is now. */
-  async regenerateHandoff(id: string, options: Identified = {}): Promise<HandoffRecord> {
+  async regenerateHandoff(id: string, options: CommandOptions = {}): Promise<HandoffRecord> {
     check("Threads.regenerateHandoff", THREADS.command, { id, options });
     const asked = { verb: "regenerate_handoff", arguments: { handoff: id } } as const;
     const answer = await this.#atLength(asked, options, async () => (await this.handoff(id)).treeId);
-    return this.handoff(answer["handoff_id"] as HandoffId);
+    return this.handoff(answer["handoff_id"] as HandoffId, callOf(options));
   }
 
   /**
@@ -132,13 +141,15 @@ export class Threads extends ThreadReads {
    */
   async continue(id: string, message: string, options: ContinueOptions = {}): Promise<Work> {
     check("Threads.continue", THREADS.continue, { id, message, options });
-    const { commandId, ...rest } = options;
+    const { commandId, signal, ...rest } = options;
     const given: Given = { verb: "continue", arguments: { thread: id, message, ...rest }, commandId };
-    const known = await this.#known(given);
-    const { treeId } = known === undefined ? await this.#openThread(id) : await this.#thread(id);
-    const control = await this.#ports.open(treeId);
-    const answer = known ?? (await control.tree.transact((tx) => carryOutHere(control.tree)(tx, given)));
-    return new Work(control, answer["work_id"] as WorkId);
+    return this.#while({ signal }, async (ports, begin) => {
+      const known = await this.#known(given);
+      const { treeId } = known === undefined ? await this.#openThread(id) : await this.#thread(id);
+      const control = await ports.open(treeId);
+      const answer = known ?? (await control.tree.transact(carryOutHere(control.tree, given, begin)));
+      return new Work(control, answer["work_id"] as WorkId);
+    });
   }
 
   /**
@@ -146,63 +157,68 @@ export class Threads extends ThreadReads {
    * (C4.16).
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
    */
-  async select(id: string, choice: SelectionInput | null, options: Identified = {}): Promise<ThreadDocument> {
+  async select(
+    id: string,
+    choice: SelectionInput | null,
+    options: CommandOptions = {},
+  ): Promise<ThreadDocument> {
     check("Threads.select", THREADS.select, { id, choice, options });
     const chosen = choice === null ? { provider: null } : selectionOf(choice);
     await this.#onThread("select", id, chosen, options);
-    return this.get(id);
+    return this.get(id, callOf(options));
   }
 
   /** What would happen if the next run went there: nothing is written, and no provider is asked. */
-  async preview(id: string, choice: SelectionInput): Promise<StartPreview> {
-    check("Threads.preview", THREADS.preview, { id, choice });
-    return previewStart(this.#ports, await this.#openThread(id), selectionOf(choice));
+  async preview(id: string, choice: SelectionInput, options: CallOptions = {}): Promise<StartPreview> {
+    check("Threads.preview", THREADS.preview, { id, choice, options });
+    return this.#while(options, async (ports) =>
+      previewStart(ports, await this.#openThread(id), selectionOf(choice)),
+    );
   }
 
   /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). @throws RejectedError `THREAD_ARCHIVED`. */
-  async discardDraft(id: string, options: Identified = {}): Promise<void> {
+  async discardDraft(id: string, options: CommandOptions = {}): Promise<void> {
     check("Threads.discardDraft", THREADS.command, { id, options });
     await this.#onThread("discard_draft", id, {}, options);
   }
 
   /** Gives a thread another title, or none. @throws RejectedError `THREAD_NOT_FOUND`, `INVALID_ARGUMENT`, `NOT_OWNER`. */
-  async rename(id: string, title: string | null, options: Identified = {}): Promise<ThreadDocument> {
+  async rename(id: string, title: string | null, options: CommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.rename", THREADS.rename, { id, title, options });
     await this.#onThread("rename", id, { title }, options);
-    return this.get(id);
+    return this.get(id, callOf(options));
   }
 
   /** Closes a settled thread and everything below it. @throws RejectedError `THREAD_BUSY`. */
-  async close(id: string, options: Identified = {}): Promise<ThreadDocument> {
+  async close(id: string, options: CommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.close", THREADS.command, { id, options });
     const { commandId } = options;
     const given: Given = { verb: "close", arguments: { target: id, politely: true }, commandId };
-    if ((await this.#known(given)) !== undefined) return this.get(id);
-    const { treeId, state } = await this.#thread(id);
-    if (state !== "open") {
-      await this.#ports.apply(treeId, (tx) => noteAnswer(tx, given, { closed: [] }));
-      return this.get(id);
-    }
-    const { tree } = await this.#ports.open(treeId);
-    await tree.transact((tx) => carryOutHere(tree)(tx, given));
-    return this.get(id);
+    await this.#while(options, async (ports, begin) => {
+      if ((await this.#known(given)) !== undefined) return;
+      const { treeId, state } = await this.#thread(id);
+      if (state !== "open") return ports.apply(treeId, (tx) => noteAnswer(tx, given, { closed: [] }));
+      const { tree } = await ports.open(treeId);
+      await tree.transact(carryOutHere(tree, given, begin));
+    });
+    return this.get(id, callOf(options));
   }
 
   /** For good, and only what is closed (C2.1); the checkpoints of its workspace are removed. @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
-  async archive(id: string, options: Identified = {}): Promise<ThreadDocument> {
+  async archive(id: string, options: CommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.archive", THREADS.command, { id, options });
     // Again, it is there to remove what an earlier one could not.
     const done = options.commandId === undefined && (await this.#thread(id)).state === "archived";
     if (!done) await this.#onThread("archive", id, {}, options);
-    await pruneCheckpoints(this.#ports, id);
-    return this.get(id);
+    await this.#while(callOf(options), (ports) => pruneCheckpoints(ports, id));
+    return this.get(id, callOf(options));
   }
 
   /**
    * Keeps a line: with the run that is under way, else with the next one (C3.9).
    * @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`.
    */
-  async pin(id: string, section: PinSection, text: string, options: Identified = {}): Promise<Pin> {
+  async pin(id: string, section: PinSection, text: string, options: CommandOptions = {}): Promise<Pin> {
     check("Threads.pin", THREADS.pin, { id, section, text, options });
     const answer = await this.#onThread("pin", id, { section, text }, options);
     return { pinId: answer["pin_id"] as Pin["pinId"], section, text };
@@ -211,12 +227,12 @@ export class Threads extends ThreadReads {
   /** What a fork would be, without making it (C5.12). @throws RejectedError of the codes of C5. */
   async planFork(id: string, options: ForkOptions = {}): Promise<PlannedFork> {
     const { options: choice } = check("Threads.planFork", THREADS.planFork, { id, options });
-    const { fork, title, availability } = await this.#planOf(id, choice);
+    const { fork, title, availability } = await this.#planOf(id, choice, options);
     return { point: fork.point, draft: fork.draft, carries: fork.carries, title, availability };
   }
 
-  #planOf(id: string, choice: ForkChoice): Promise<ForkPlan> {
-    return planOf(this.#ports, forkRequest(id, choice));
+  #planOf(id: string, choice: ForkChoice, options: CallOptions): Promise<ForkPlan> {
+    return this.#while(options, (ports) => planOf(ports, forkRequest(id, choice)));
   }
 
   /**
@@ -224,9 +240,13 @@ export class Threads extends ThreadReads {
    * left out, and nothing is made.
    * @throws RejectedError of the codes of C5.
    */
-  async reference(id: string, at: ForkPointName = { kind: "latest_stable" }): Promise<ThreadReference> {
-    check("Threads.reference", THREADS.reference, { id, at });
-    const { source, fork } = await this.#planOf(id, { at });
+  async reference(
+    id: string,
+    at: ForkPointName = { kind: "latest_stable" },
+    options: CallOptions = {},
+  ): Promise<ThreadReference> {
+    check("Threads.reference", THREADS.reference, { id, at, options });
+    const { source, fork } = await this.#planOf(id, { at }, options);
     const { title } = source.thread;
     const named = title === null ? source.threadId : `${source.threadId}, "${title}"`;
     const until = fork.carries ? `up to run ${fork.point.ordinal}` : "which holds nothing before this point";
@@ -243,13 +263,13 @@ export class Threads extends ThreadReads {
    */
   async fork(id: string, options: ForkOptions = {}): Promise<ForkedThread> {
     const { options: choice } = check("Threads.fork", THREADS.fork, { id, options });
-    return makeFork(this.#ports, forkRequest(id, choice), choice.commandId);
+    return this.#while(options, (ports) => makeFork(ports, forkRequest(id, choice), choice.commandId));
   }
 
   /** Brings a fork back into the thread that it was forked from (C7). */
   async mergeBack(fork: string, options: MergeOptions = {}): Promise<TransferRecord> {
     check("Threads.mergeBack", THREADS.mergeBack, { fork, options });
-    const { commandId, run } = options;
+    const { commandId, run, signal } = options;
     const target = await this.#ports.store.read((view) => {
       const { thread, threadId } = requireThread(view, fork);
       return requireThread(view, options.into ?? thread?.lineage.parentThreadId ?? threadId);
@@ -258,7 +278,7 @@ export class Threads extends ThreadReads {
       verb: "merge_back",
       arguments: { fork, into: target.threadId, ...(run === undefined ? {} : { run }) },
     } as const;
-    const answer = await this.#carryOut(asked, { commandId }, async () => target.treeId);
+    const answer = await this.#carryOut(asked, { commandId, signal }, async () => target.treeId);
     return this.#transfer(answer);
   }
 
@@ -267,32 +287,32 @@ export class Threads extends ThreadReads {
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `ROLLBACK_…`; with a demanded rollback of
    * the provider's own, what it fails with. Nothing is changed then.
    */
-  async rollBack(id: string, options: RollbackOptions & Identified): Promise<RolledBack> {
+  async rollBack(id: string, options: RollbackOptions & CommandOptions): Promise<RolledBack> {
     check("Threads.rollBack", THREADS.rollBack, { id, options });
-    const { commandId, ...rest } = options;
+    const { commandId, signal, ...rest } = options;
     const asked = { verb: "rollback", arguments: { thread: id, ...rest } as unknown as JsonObject } as const;
     const answer = await this.#atLength(
       asked,
-      { commandId },
+      { commandId, signal },
       async () => (await this.#openThread(id)).treeId,
     );
     return answer as unknown as RolledBack;
   }
 
   /** As long as no run has started since. @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`. */
-  async undoRollback(id: string, options: Identified = {}): Promise<ThreadDocument> {
+  async undoRollback(id: string, options: CommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.undoRollback", THREADS.command, { id, options });
     // A run that nobody will settle any more is in the way of no undo.
-    await reconcileThread(this.#ports, id);
+    await this.#while(callOf(options), (ports) => reconcileThread(ports, id));
     await this.#onThread("undo_rollback", id, {}, options);
-    return this.get(id);
+    return this.get(id, callOf(options));
   }
 
   /**
    * Brings in a result that was kept back because the run that had asked for it was rolled back (C8.9, C9.2).
    * @throws RejectedError `SOURCE_POINT_NOT_FOUND`, `TRANSFER_STATE_INVALID`.
    */
-  async inject(transferId: string, options: Identified = {}): Promise<TransferRecord> {
+  async inject(transferId: string, options: CommandOptions = {}): Promise<TransferRecord> {
     check("Threads.inject", THREADS.command, { id: transferId, options });
     const asked = { verb: "inject", arguments: { transfer: transferId } } as const;
     const answer = await this.#carryOut(asked, options, async () => {
@@ -310,14 +330,15 @@ export class Threads extends ThreadReads {
    */
   async sync(id: string, options: SyncOptions = {}): Promise<ThreadDocument> {
     check("Threads.sync", THREADS.sync, { id, options });
-    const { commandId, ...rest } = options;
+    const { commandId, signal, ...rest } = options;
     const given: Given = { verb: "sync", arguments: { thread: id, ...rest }, commandId };
-    if ((await this.#known(given)) !== undefined) return this.get(id);
-    await syncHistory(this.#ports, id, options.run);
-    const thread = await this.get(id);
-    if (commandId !== undefined)
-      await this.#ports.apply(thread.treeId, (tx) => noteAnswer(tx, given, { messages: thread.messages }));
-    return thread;
+    await this.#while({ signal }, async (ports) => {
+      if ((await this.#known(given)) !== undefined) return;
+      await syncHistory(ports, id, options.run);
+      const { treeId, messages } = await this.get(id);
+      if (commandId !== undefined) await ports.apply(treeId, (tx) => noteAnswer(tx, given, { messages }));
+    });
+    return this.get(id, { signal });
   }
 
   /**
@@ -327,12 +348,16 @@ export class Threads extends ThreadReads {
    */
   async restoreCheckpoint(id: string, options: RestoreOptions): Promise<Restored | Refused | Missing> {
     check("Threads.restoreCheckpoint", THREADS.restoreCheckpoint, { id, options });
-    const { commandId, ...rest } = options;
+    const { commandId, signal, ...rest } = options;
     const asked = {
       verb: "restore_checkpoint",
       arguments: { thread: id, ...rest } as unknown as JsonObject,
     } as const;
-    const answer = await this.#atLength(asked, { commandId }, async () => (await this.#thread(id)).treeId);
+    const answer = await this.#atLength(
+      asked,
+      { commandId, signal },
+      async () => (await this.#thread(id)).treeId,
+    );
     return answer as unknown as Restored | Refused | Missing;
   }
 
@@ -340,7 +365,7 @@ export class Threads extends ThreadReads {
   async removeCheckpoint(
     id: string,
     run: string,
-    options: Identified = {},
+    options: CommandOptions = {},
   ): Promise<{ readonly status: "ready" } | Missing> {
     check("Threads.removeCheckpoint", THREADS.removeCheckpoint, { id, run, options });
     const asked = { verb: "remove_checkpoint", arguments: { thread: id, run } } as const;
@@ -349,35 +374,43 @@ export class Threads extends ThreadReads {
   }
 
   /** A command that is one commit on a thread's tree. */
-  #onThread(verb: CommandVerb, id: string, more: object, options: Identified): Promise<JsonObject> {
+  #onThread(verb: CommandVerb, id: string, more: object, options: CommandOptions): Promise<JsonObject> {
     const asked = { verb, arguments: { thread: id, ...more } as JsonObject };
     return this.#carryOut(asked, options, async () => (await this.#thread(id)).treeId);
   }
 
-  async #carryOut(
+  #carryOut(
     asked: Omit<Given, "commandId">,
-    { commandId }: Identified,
+    { commandId, signal }: CommandOptions,
     where: () => Promise<TreeId>,
   ): Promise<JsonObject> {
     const given = { ...asked, commandId };
-    return (
-      (await this.#known(given)) ??
-      this.#ports.apply(await where(), (tx) => carryOut(tx, given, "library", NOTHING_SAID))
+    return this.#while(
+      { signal },
+      async (ports) =>
+        (await this.#known(given)) ??
+        ports.apply(await where(), (tx) => carryOut(tx, given, "library", NOTHING_SAID)),
     );
   }
 
   /** What asks a provider: the commit that ends it notes its answer. */
-  async #atLength(
+  #atLength(
     asked: Omit<Given, "commandId">,
-    { commandId }: Identified,
+    { commandId, signal }: CommandOptions,
     where: () => Promise<TreeId>,
   ): Promise<JsonObject> {
     const given = { ...asked, commandId };
-    const known = await this.#known(given);
-    if (known !== undefined) return known;
-    const { tree } = await this.#ports.open(await where());
-    const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
-    return tree.shared.longVerbs[asked.verb]!(tree, asked.arguments, done);
+    return this.#while({ signal }, async (ports, begin) => {
+      const known = await this.#known(given);
+      if (known !== undefined) return known;
+      const { tree } = await ports.open(await where());
+      const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
+      return tree.shared.longVerbs[asked.verb]!(tree, asked.arguments, done, begin);
+    });
+  }
+
+  #while<T>(options: CallOptions, act: (ports: ThreadPorts, begin: Begin) => Promise<T>): Promise<T> {
+    return portsWhile(this.#ports, options, act);
   }
 
   #known(given: Given): Promise<JsonObject | undefined> {
@@ -403,9 +436,15 @@ export class Threads extends ThreadReads {
 const NOTHING_SAID = (): string => "";
 
 const carryOutHere =
-  (tree: Tree) =>
-  (tx: Transaction, given: Given): JsonObject =>
-    carryOut(tx, given, "library", tree.partialText);
+  (tree: Tree, given: Given, begin: Begin) =>
+  (tx: Transaction): JsonObject => {
+    begin();
+    return carryOut(tx, given, "library", tree.partialText);
+  };
+
+function callOf({ signal }: CallOptions): CallOptions {
+  return { signal };
+}
 
 const DEFAULT_POLICY = forkPolicySchema.parse({});
 

@@ -19,11 +19,12 @@ import {
   snapshotOf,
   type TreeSnapshot,
 } from "../control/listing.ts";
+import { abortable, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import { resolveTarget } from "../control/resolve-target.ts";
 import { startsRun } from "../control/status.ts";
 import type { Tree } from "../control/tree.ts";
-import type { Page } from "../store/port.ts";
+import type { Page, StoreView } from "../store/port.ts";
 import { Agent, type Keyed, type PageOptions } from "./agent.ts";
 import { TREE } from "./arguments.ts";
 import { followEvents, type EventOptions, type EventStream } from "./event-stream.ts";
@@ -57,9 +58,9 @@ export class TreeHandle implements AsyncDisposable {
    * An agent by its path, or by its thread id.
    * @throws RejectedError `AGENT_NOT_FOUND`, `INVALID_ARGUMENT`.
    */
-  async agent(reference: string): Promise<Agent> {
-    check("TreeHandle.agent", TREE.agent, reference);
-    const found = await this.control.read((view) => resolveTarget(view, this.id, ROOT_PATH, reference));
+  async agent(reference: string, options: CallOptions = {}): Promise<Agent> {
+    check("TreeHandle.agent", TREE.agent, { reference, options });
+    const found = await this.#read(options, (view) => resolveTarget(view, this.id, ROOT_PATH, reference));
     return new Agent(this.control, found);
   }
 
@@ -71,24 +72,25 @@ export class TreeHandle implements AsyncDisposable {
 
   /** Agents with status, residency, last outcome, open works and unread mail, sorted by path and paged (LST-1). */
   async list(
-    request: ListRequest = {},
+    request: ListRequest & CallOptions = {},
   ): Promise<{ readonly agents: readonly AgentSummary[]; readonly next: string | null }> {
     check("TreeHandle.list", TREE.list, request);
-    return this.control.read((view) => listAgents(view, this.id, request, this.control));
+    const { signal, ...asked } = request;
+    return this.#read({ signal }, (view) => listAgents(view, this.id, asked, this.control));
   }
 
   /** Works of the tree, oldest first, paged. */
   async works(page: PageOptions = {}): Promise<Page<WorkRecord>> {
     check("TreeHandle.works", TREE.page, page);
-    return this.control.read((view) =>
+    return this.#read(page, (view) =>
       view.works(this.id, { after: page.after ?? null, limit: page.limit ?? 100 }),
     );
   }
 
   /** What has become of a message, for whoever holds its receipt (MBX-7). Null for an id that is not in this tree. */
-  async receipt(id: MailId): Promise<MailReceipt | null> {
-    check("TreeHandle.receipt", TREE.receipt, id);
-    return this.control.read((view) => {
+  async receipt(id: MailId, options: CallOptions = {}): Promise<MailReceipt | null> {
+    check("TreeHandle.receipt", TREE.receipt, { id, options });
+    return this.#read(options, (view) => {
       const mail = view.mail(id);
       if (mail === undefined || mail.treeId !== this.id) return null;
       const { recipientPath: recipient, seq, state, reason, runId } = mail;
@@ -98,10 +100,10 @@ export class TreeHandle implements AsyncDisposable {
 
   /** Results for which there was no living agent any more: the tree's inbox, which outlives the root (WRK-6). */
   async inbox(
-    page: { readonly after?: number; readonly limit?: number } = {},
+    page: { readonly after?: number; readonly limit?: number } & CallOptions = {},
   ): Promise<readonly MailRecord[]> {
     check("TreeHandle.inbox", TREE.inbox, page);
-    return this.control.read((view) =>
+    return this.#read(page, (view) =>
       view.agent(this.id)?.state === "open"
         ? []
         : view.unread(this.id, { afterSeq: page.after ?? 0, limit: page.limit ?? 100 }),
@@ -109,8 +111,9 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** Registered, resident and running: three numbers (RES-1). */
-  counts(): Promise<Counts> {
-    return this.control.read((view) => ({
+  async counts(options: CallOptions = {}): Promise<Counts> {
+    check("TreeHandle.counts", TREE.call, options);
+    return this.#read(options, (view) => ({
       registered: view.tree(this.id)!.agents + 1,
       resident: this.#tree.sessions.size,
       running: runningCount(view, this.id),
@@ -119,8 +122,9 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** The tree at one moment; `events({ after: snapshot.cursor })` tells what follows (OBS-1). */
-  snapshot(): Promise<TreeSnapshot> {
-    return this.control.read((view) => snapshotOf(view, this.id, this.control));
+  async snapshot(options: CallOptions = {}): Promise<TreeSnapshot> {
+    check("TreeHandle.snapshot", TREE.call, options);
+    return this.#read(options, (view) => snapshotOf(view, this.id, this.control));
   }
 
   /** Events after a cursor (default: from this call on), then as they are committed. Ends with the tree, or the signal (OBS-1). */
@@ -132,9 +136,9 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** Events that are committed already, oldest first. */
-  async log(after = 0, limit = 500): Promise<readonly RuntimeEvent[]> {
-    check("TreeHandle.log", TREE.log, { after, limit });
-    return this.control.read((view) => view.events(this.id, after, limit));
+  async log(after = 0, limit = 500, options: CallOptions = {}): Promise<readonly RuntimeEvent[]> {
+    check("TreeHandle.log", TREE.log, { after, limit, options });
+    return this.#read(options, (view) => view.events(this.id, after, limit));
   }
 
   /**
@@ -142,8 +146,8 @@ export class TreeHandle implements AsyncDisposable {
    * so does mail in a scope whose budget is spent; an agent that lacks its provider or a tool does not (`why` names it), so
    * give a signal where that may happen.
    */
-  async idle(signal?: AbortSignal): Promise<void> {
-    check("TreeHandle.idle", TREE.idle, signal);
+  async idle(options: CallOptions = {}): Promise<void> {
+    check("TreeHandle.idle", TREE.call, options);
     await this.#tree.watchers.until(async () => {
       // Asked after each commit: while somebody waits to run the store need not be.
       if (this.#tree.lane.size > 0) return undefined;
@@ -154,13 +158,13 @@ export class TreeHandle implements AsyncDisposable {
         return runs || view.triggered(this.id).some((id) => startsRun(view, view.agent(id)!));
       });
       return busy ? undefined : true;
-    }, signal);
+    }, options.signal);
   }
 
   /** Questions and approvals that wait for an answer, of all agents or of one (WAI-2). */
-  requests(of?: ThreadId): Promise<readonly AskedRequest[]> {
-    check("TreeHandle.requests", TREE.requests, of);
-    return this.control.read((view) => openRequests(view, this.id, of));
+  async requests(of?: ThreadId, options: CallOptions = {}): Promise<readonly AskedRequest[]> {
+    check("TreeHandle.requests", TREE.requests, { of, options });
+    return this.#read(options, (view) => openRequests(view, this.id, of));
   }
 
   /**
@@ -174,13 +178,19 @@ export class TreeHandle implements AsyncDisposable {
   }
 
   /** Every agent as it is stored, closed ones too. */
-  records(): Promise<readonly AgentRecord[]> {
-    return this.control.read((view) => [...agentsUnder(view, this.id, ROOT_PATH, true)]);
+  async records(options: CallOptions = {}): Promise<readonly AgentRecord[]> {
+    check("TreeHandle.records", TREE.call, options);
+    return this.#read(options, (view) => [...agentsUnder(view, this.id, ROOT_PATH, true)]);
+  }
+
+  #read<T>({ signal }: CallOptions, plan: (view: StoreView) => T): Promise<T> {
+    return abortable(signal, () => this.control.read(plan));
   }
 
   /** Gives the tree back: what runs ends as after a crash, and the next owner recovers it. */
-  async close(): Promise<void> {
-    await this.#giveBack();
+  async close(options: CallOptions = {}): Promise<void> {
+    check("TreeHandle.close", TREE.call, options);
+    await abortable(options.signal, this.#giveBack);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -82,19 +82,19 @@ function unlessBroken<T>(read: () => T): T | null {
 export interface OpeningPorts {
   readonly store: Store;
   readonly shared: Pick<Shared, "adapter" | "hasTool" | "logger">;
-  readonly isDead: ProvenDead;
+  readonly provenDead: ProvenDead;
   readonly open: (id: TreeId) => Promise<TreeHandle>;
 }
 
 /** Opens trees without a live owner that have something to do, at most `limit`. */
 export async function openPendingTrees(ports: OpeningPorts, limit: number): Promise<readonly TreeHandle[]> {
-  const { store, shared, isDead, open } = ports;
+  const { store, shared, provenDead, open } = ports;
   const { logger } = shared;
   const asked = new Set<TreeId>();
   const opened: TreeHandle[] = [];
   // Those that could not be opened are told again, before others.
   for (let left = limit; left > 0; left = limit - opened.length) {
-    const claimable = await store.claimable(left + asked.size, isDead);
+    const claimable = await store.claimable(left + asked.size, provenDead);
     const ids = claimable.filter((id) => !asked.has(id)).slice(0, left);
     if (ids.length === 0) break;
     for (const id of ids) {

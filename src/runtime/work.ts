@@ -2,6 +2,7 @@
 import type { WorkId } from "../protocol/ids.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { WorkOutcome, WorkRecord } from "../protocol/work.ts";
+import { abortable, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { WORK } from "./arguments.ts";
@@ -17,8 +18,9 @@ export class Work {
   }
 
   /** The work as it is stored. @throws RejectedError `INVALID_ARGUMENT` for an id that is not in the store. */
-  async record(): Promise<WorkRecord> {
-    const work = await this.#control.read((view) => view.work(this.id));
+  async record(options: CallOptions = {}): Promise<WorkRecord> {
+    check("Work.record", WORK.call, options);
+    const work = await abortable(options.signal, () => this.#control.read((view) => view.work(this.id)));
     if (work === undefined)
       throw new RejectedError("INVALID_ARGUMENT", `no work ${this.id} is in the store.`, { id: this.id });
     return work;
@@ -29,8 +31,8 @@ export class Work {
    * (WAI-6).
    * @throws the signal's reason; `RUNTIME_CLOSED` or `FENCED` when the tree is given up before the work has ended.
    */
-  async outcome(options: { readonly signal?: AbortSignal } = {}): Promise<WorkOutcome> {
-    check("Work.outcome", WORK.outcome, options);
+  async outcome(options: CallOptions = {}): Promise<WorkOutcome> {
+    check("Work.outcome", WORK.call, options);
     const { signal } = options;
     const ended = async (): Promise<WorkOutcome | undefined> => (await this.record()).outcome ?? undefined;
     try {

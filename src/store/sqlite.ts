@@ -9,7 +9,8 @@
  */
 import type { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
-import { check, clockSchema, optionsOf } from "../platform/check.ts";
+import type { CallOptions } from "../platform/abortable.ts";
+import { check, clockSchema, optionsOf, signalSchema } from "../platform/check.ts";
 import { type Clock, delay, systemClock } from "../platform/clock.ts";
 import { TransientError } from "../protocol/errors.ts";
 import type { Backend, BackendTx, GroupContext, Operation } from "./backend.ts";
@@ -31,7 +32,7 @@ import { workRows } from "./sqlite/work.ts";
 import { createStore } from "./store.ts";
 
 /** What `openSqliteStore` takes. */
-export interface SqliteStoreOptions {
+export interface SqliteStoreOptions extends CallOptions {
   /** The file; it and its folder are made when they are missing. */
   readonly path: string;
   /** `full` (default): a commit survives a power cut. `normal`: the last ones may not, and commits are several times faster. */
@@ -57,6 +58,7 @@ const optionsSchema = optionsOf<SqliteStoreOptions>({
   maxPageCount: z.number().int().min(1).optional(),
   busyTimeoutMs: z.number().min(0).optional(),
   clock: clockSchema.optional(),
+  signal: signalSchema.optional(),
 });
 
 /**
@@ -65,7 +67,8 @@ const optionsSchema = optionsOf<SqliteStoreOptions>({
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   check("openSqliteStore", optionsSchema, options);
-  const { path, clock = systemClock, busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
+  const { path, clock = systemClock, busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS, signal } = options;
+  signal?.throwIfAborted();
   const file = {
     path,
     synchronous: options.synchronous ?? "full",
@@ -80,7 +83,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     } catch (error) {
       const mapped = fileError(error, path);
       if (!isBusy(mapped) || clock.monotonic() - startedAt >= busyTimeoutMs) throw mapped;
-      await delay(clock, OPEN_PAUSE_MS);
+      await delay(clock, OPEN_PAUSE_MS, signal);
     }
   }
 }

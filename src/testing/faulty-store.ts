@@ -33,7 +33,9 @@ export type Fault =
   | { readonly kind: "crash_before" }
   | { readonly kind: "crash_after" }
   /** The call waits for `resume()`. */
-  | { readonly kind: "hang" };
+  | { readonly kind: "hang" }
+  /** The write is stored, and its answer waits for `resume()`. */
+  | { readonly kind: "hang_after" };
 
 /** Which writes fail, and how. */
 export interface FaultPlan {
@@ -99,6 +101,11 @@ export function createFaultyStore(inner: Store, plan: FaultPlan): FaultyStore {
         case "hang":
           await new Promise<void>((resolve) => hanging.push(resolve));
           return alive(work);
+        case "hang_after": {
+          const value = await work();
+          await new Promise<void>((resolve) => hanging.push(resolve));
+          return value;
+        }
       }
     });
   }

@@ -10,6 +10,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
+import type { Begin } from "../platform/abortable.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
@@ -109,10 +110,12 @@ export function restoreCheckpoint(
   ports: ThreadPorts,
   tree: Tree,
   { thread, run, ...request }: RestoreRequest & { readonly thread: string; readonly run: string },
+  begin: Begin,
 ): Promise<Restored | Refused | Missing> {
-  return alone(ports, tree, thread, run, ({ folder, ref }, within) =>
-    ports.capture.restore(folder, ref, request, within),
-  );
+  return alone(ports, tree, thread, run, ({ folder, ref }, within) => {
+    begin();
+    return ports.capture.restore(folder, ref, request, within);
+  });
 }
 
 /** The run says so after. @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
@@ -120,8 +123,10 @@ export function removeCheckpoint(
   ports: ThreadPorts,
   tree: Tree,
   { thread, run }: { readonly thread: string; readonly run: string },
+  begin: Begin,
 ): Promise<{ readonly status: "ready" } | Missing> {
   return alone(ports, tree, thread, run, async ({ folder, ref, run: { id } }, within) => {
+    begin();
     const gone = await ports.capture.remove(folder, ref, within);
     if (gone.status === "ready") await tree.transact((tx) => noteRemoved(tx, id));
     return gone;

@@ -7,6 +7,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId } from "../protocol/ids.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import type { Begin } from "../platform/abortable.ts";
 import { requireText } from "../platform/text.ts";
 import { chosenProvider } from "../control/chosen-provider.ts";
 import { startingRun } from "../control/runs.ts";
@@ -111,6 +112,7 @@ export async function regenerateHandoff(
   tree: Tree,
   id: string,
   done: (tx: Transaction, made: HandoffRecord) => void,
+  begin: Begin,
 ): Promise<HandoffRecord> {
   const found = await tree.look((look) => {
     const one = editable(look, id);
@@ -143,6 +145,7 @@ export async function regenerateHandoff(
     );
   }
   return tree.transact((tx) => {
+    begin();
     const { handoff, transfer } = editable(tx, id);
     const made = replaceText(tx, transfer, {
       ...readyHandoff({

@@ -2,25 +2,29 @@
 import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { check } from "../platform/check.ts";
+import type { HandoffRecord } from "../protocol/transfer.ts";
 import type { LongVerbs } from "../control/long-commands.ts";
+import type { Transaction } from "../control/transaction.ts";
 import { removeCheckpoint, restoreCheckpoint } from "./checkpoints.ts";
 import { regenerateHandoff } from "./handoffs.ts";
 import { syncHistory } from "./history.ts";
 import type { ThreadPorts } from "./ports.ts";
-import { rollBack } from "./rollback.ts";
+import { rollBack, type RolledBack } from "./rollback.ts";
 import { requireThread } from "./thread-view.ts";
 
 /** The ports are asked for late: what stands behind them is made of what this is a part of. */
 export function longVerbs(ports: () => ThreadPorts): LongVerbs {
   return {
-    async rollback(tree, given, done) {
+    async rollback(tree, given, done, begin) {
       const { thread, ...options } = check("rollback", COMMAND_ARGUMENTS.rollback, given);
       const { threadId } = await tree.read((view) => requireThread(view, thread));
-      return asJson(await rollBack(tree, threadId, options, (tx, answer) => done(tx, asJson(answer))));
+      const ended = (tx: Transaction, answer: RolledBack): void => done(tx, asJson(answer));
+      return asJson(await rollBack(tree, threadId, options, ended, begin));
     },
-    async regenerate_handoff(tree, given, done) {
+    async regenerate_handoff(tree, given, done, begin) {
       const { handoff } = check("regenerate_handoff", COMMAND_ARGUMENTS.regenerate_handoff, given);
-      const made = await regenerateHandoff(tree, handoff, (tx, { id }) => done(tx, { handoff_id: id }));
+      const ended = (tx: Transaction, { id }: HandoffRecord): void => done(tx, { handoff_id: id });
+      const made = await regenerateHandoff(tree, handoff, ended, begin);
       return { handoff_id: made.id };
     },
     async sync(tree, given, done) {
@@ -32,15 +36,15 @@ export function longVerbs(ports: () => ThreadPorts): LongVerbs {
         return answer;
       });
     },
-    async restore_checkpoint(tree, given, done) {
+    async restore_checkpoint(tree, given, done, begin) {
       const asked = check("restore_checkpoint", COMMAND_ARGUMENTS.restore_checkpoint, given);
-      const come = asJson(await restoreCheckpoint(ports(), tree, asked));
+      const come = asJson(await restoreCheckpoint(ports(), tree, asked, begin));
       await tree.transact((tx) => done(tx, come));
       return come;
     },
-    async remove_checkpoint(tree, given, done) {
+    async remove_checkpoint(tree, given, done, begin) {
       const asked = check("remove_checkpoint", COMMAND_ARGUMENTS.remove_checkpoint, given);
-      const come = asJson(await removeCheckpoint(ports(), tree, asked));
+      const come = asJson(await removeCheckpoint(ports(), tree, asked, begin));
       await tree.transact((tx) => done(tx, come));
       return come;
     },

@@ -6,6 +6,7 @@ import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { Lineage } from "../protocol/thread.ts";
 import type { ProvenDead } from "../protocol/process-identity.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { CallOptions } from "../platform/abortable.ts";
 import type { Ids } from "../platform/ids.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { StartProcess } from "../platform/process.ts";
@@ -33,7 +34,7 @@ export interface ThreadPorts {
   readonly providers: Readonly<Record<string, ProviderAdapter>>;
   readonly provenDead: ProvenDead;
   /** The tree of a thread, opened if this process does not own it yet. */
-  open(tree: TreeId): Promise<AgentControl>;
+  open(tree: TreeId, options?: CallOptions): Promise<AgentControl>;
   /** For a tree that is about to be made; given back when `act` is done. */
   withNewTree<T>(tree: TreeId, act: (lease: Lease) => Promise<T>): Promise<T>;
   /** Makes a tree whose root is a thread in this line, and gives it back. `within` is a part of its commit. */

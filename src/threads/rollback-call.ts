@@ -8,6 +8,7 @@
 import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
 import type { NativeThread } from "../protocol/native-events.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { Begin } from "../platform/abortable.ts";
 import { openNative } from "../control/native-journal.ts";
 import { must, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
@@ -28,19 +29,22 @@ export class NativeRollback {
   readonly #tree: Tree;
   readonly #agent: ThreadAgent;
   readonly #step: NativeStep;
+  readonly #begin: Begin;
   #before: ProviderThreadRecord | null = null;
   #calling = false;
 
-  constructor(tree: Tree, agent: ThreadAgent, step: NativeStep) {
+  constructor(tree: Tree, agent: ThreadAgent, step: NativeStep, begin: Begin) {
     this.#tree = tree;
     this.#agent = agent;
     this.#step = step;
+    this.#begin = begin;
   }
 
   /** @throws what the provider fails with, where its rollback is demanded; the thread is as it was. */
   async ask(demanded: boolean): Promise<Asked> {
     const { id } = this.#step;
     const record = await this.#tree.transact((tx) => {
+      this.#begin();
       const before = must(tx.store.providerThread(id), "provider thread", id);
       tx.store.putProviderThread({ ...before, status: "error", updatedAt: tx.now });
       return before;

@@ -13,6 +13,7 @@ import { type OrdinalRange, without } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
+import type { Begin } from "../platform/abortable.ts";
 import { allOf } from "../control/family.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
@@ -71,6 +72,7 @@ export async function rollBack(
   threadId: ThreadId,
   options: RollbackOptions,
   done: (tx: Transaction, answer: RolledBack) => void,
+  begin: Begin,
 ): Promise<RolledBack> {
   using _ = holdStarts(tree, threadId);
   const agent = await tree.look((look) => openThreadOf(look, threadId));
@@ -86,7 +88,10 @@ export async function rollBack(
   const planned = await tree.look((look) => planFor(look, threadId, request, able));
   if (planned.rolledBack.length === 0) {
     const nothing = answer(planned, "not_needed", null);
-    await tree.transact((tx) => done(tx, nothing));
+    await tree.transact((tx) => {
+      begin();
+      done(tx, nothing);
+    });
     return nothing;
   }
   const step = planned.providerThreads.find(needsProvider);
@@ -99,7 +104,7 @@ export async function rollBack(
       () => nothingUntold(tree, threadId),
     );
   }
-  const call = new NativeRollback(tree, agent, step);
+  const call = new NativeRollback(tree, agent, step, begin);
   const asked = await call.ask(request.native === "demanded");
   const settled: RollbackRequest = asked.kind === "agreed" ? request : { ...request, native: "avoided" };
   return tree.transact(
@@ -122,6 +127,7 @@ export async function rollBack(
     thread: NativeThread | null,
     come: RolledBack,
   ): RolledBack {
+    begin();
     writeRollback(tx, threadOf(tx, threadId), plan, thread);
     done(tx, come);
     return come;

@@ -39,7 +39,9 @@ describe("a budget", () => {
     expect(refused.stderr).toContain("the tokens budget of /root is spent");
     const raised = await place.run("agent", "budget", "/root", "--tokens", "1000000");
     expect(raised).toMatchObject({ code: 0, stderr: "" });
-    expect(raised.stdout).toContain("/root and all below it have 1000000 tokens from now on.");
+    expect(raised.stdout).toMatch(
+      /^\/root and all below it: at most 1,000,000 tokens in all; [\d,]+ are used\.$/m,
+    );
     await using runtime = await open();
     const opened = await runtime.openTree({ id: tree });
     expect((await (await opened.root.send("again")).outcome()).ending).toBe("completed");

@@ -58,6 +58,9 @@ test.for([
   [80, "works"],
   [120, "works"],
   [80, "transfers"],
+  [40, "tree"],
+  [40, "transfers"],
+  [40, "works"],
   [80, "owed"],
   [80, "why /root"],
 ] as const)(

@@ -29,6 +29,8 @@ export function addAgent(program: Command, terminal: Terminal): void {
       "\nThe rules (`--profile`) are those that the tree was opened with.\n\nExample: npx coppice agent wait /root/reader",
     );
 
+  const rules =
+    "\nThe rules, such as what wakes an idle root, are those of the profile (`--profile`) that the tree was opened with.";
   withRun(
     withTree(agent.command("send"), {
       json: "one object",
@@ -38,6 +40,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
     .description("leave a message; it starts nothing and is read with the agent's next step")
     .argument("<agent>", "path or id of the agent")
     .argument("[message]", "the text; `-` or nothing reads standard input")
+    .addHelpText("after", rules)
     .action(async (target: string, message: string | undefined, options: Options) => {
       const text = await messageOf(message);
       await commanding(options, target, async (at) => {
@@ -60,6 +63,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
     .description("give another task; an idle agent starts, a running one takes it in")
     .argument("<agent>", "path or id of the agent")
     .argument("[message]", "the task; `-` or nothing reads standard input")
+    .addHelpText("after", rules)
     .action(async (target: string, message: string | undefined, options: Options) => {
       const text = await messageOf(message);
       await commanding(options, target, async (at) => {
@@ -108,7 +112,8 @@ export function addAgent(program: Command, terminal: Terminal): void {
     .action(async (target: string, options: Options) => {
       await commanding(options, target, async (at) => {
         const receipt = await act(terminal, at, "close", { target });
-        const said = `Closed: ${(receipt.answer["closed"] as readonly string[]).join(", ")}.`;
+        const closed = receipt.answer["closed"] as readonly string[];
+        const said = closed.length === 0 ? "There was nothing to close." : `Closed: ${closed.join(", ")}.`;
         tell(terminal, options, receipt, { owner: said, here: said });
       });
     });

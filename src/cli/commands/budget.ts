@@ -1,6 +1,8 @@
 /** `coppice agent budget`: another limit for tokens, money or time of an agent and all below it (BUD-2). */
 import { type Command, InvalidArgumentError } from "commander";
+import type { Usage } from "../../protocol/usage.ts";
 import { badUse } from "../failure.ts";
+import { figure } from "../screen/words.ts";
 import type { Terminal } from "../terminal.ts";
 import { act, commanding, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
 import { withTree } from "./options.ts";
@@ -35,7 +37,8 @@ export function addBudget(agent: Command, terminal: Terminal): void {
       await commanding(options, target, async (at) => {
         const { path } = at.agent;
         const receipt = await act(terminal, at, "raise_budget", { target, budget, limit: value });
-        const said = `${path} and all below it have ${words} from now on.`;
+        const usage = await at.store.read((view) => view.usageUnder(at.tree.id, path));
+        const said = `${path} and all below it: ${words}${usedWords(budget, usage)}.`;
         tell(terminal, options, receipt, { owner: said, here: said });
         if (options.run === true) await runHere(terminal, at, options, receipt);
       });
@@ -44,9 +47,14 @@ export function addBudget(agent: Command, terminal: Terminal): void {
 
 function budgetOf({ tokens, money, wallClock }: Options) {
   const given = [
-    { budget: "tokens", number: tokens, unit: 1, words: `${tokens} tokens` },
-    { budget: "money", number: money, unit: 1, words: `${money} USD` },
-    { budget: "wallClock", number: wallClock, unit: SECOND, words: `${wallClock} s of work without a rest` },
+    { budget: "tokens", number: tokens, unit: 1, words: atMost(`${figure(tokens ?? 0)} tokens`) },
+    { budget: "money", number: money, unit: 1, words: atMost(`${money} USD`) },
+    {
+      budget: "wallClock",
+      number: wallClock,
+      unit: SECOND,
+      words: `at most ${wallClock} s of work without a rest`,
+    },
   ].flatMap(({ budget, number, unit, words }) => {
     if (number === undefined) return [];
     const none = number === Infinity;
@@ -55,6 +63,17 @@ function budgetOf({ tokens, money, wallClock }: Options) {
   if (given.length === 1) return given[0]!;
   const fault = given.length === 0 ? "the budget is missing" : "these are several budgets";
   throw badUse(`${fault}; give one of --tokens, --money and --wall-clock.`);
+}
+
+function atMost(amount: string): string {
+  return `at most ${amount} in all`;
+}
+
+/** Since it is of all that was ever used, and not of what comes. A clock starts anew after each rest. */
+function usedWords(budget: string, { inputTokens, outputTokens, cost }: Usage): string {
+  if (budget === "tokens") return `; ${figure(inputTokens + outputTokens)} are used`;
+  if (budget === "money") return cost === null ? "; what is used is not known" : `; ${cost} are used`;
+  return "";
 }
 
 function limit(whole: boolean) {

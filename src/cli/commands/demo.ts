@@ -118,7 +118,7 @@ async function runHere(run: DemoRun): Promise<DemoEnd | null> {
   const follow = followInto(show, handle, reached);
   try {
     const outcome = await askUntilKept(run, handle);
-    await handle.idle(terminal.signal);
+    await handle.idle({ signal: terminal.signal });
     return { reader: new TreeReader(store, handle.id), outcome, startedAt };
   } finally {
     await follow.end();

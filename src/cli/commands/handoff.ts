@@ -1,11 +1,12 @@
 /** `coppice handoff`: the text that a provider is told or was told, and another one in its place before it is. */
 import type { Command } from "commander";
 import type { HandoffRecord } from "../../protocol/transfer.ts";
+import { estimateTokens } from "../../policy/estimate-tokens.ts";
 import type { CommandReceipt } from "../../runtime/command-tree.ts";
 import { describeOrdinals } from "../../protocol/ordinals.ts";
 import { runsNamed } from "../screen/coverage-lines.ts";
 import { commandLine } from "../screen/command-line.ts";
-import { figure } from "../screen/words.ts";
+import { figure, sizeOf } from "../screen/words.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { messageOf } from "./commanding.ts";
 import { type StoreOptions, withStore } from "./options.ts";
@@ -110,7 +111,8 @@ function itemsNamed({ coveredRanges, payload }: HandoffRecord): string {
 }
 
 function handoffLines(terminal: Terminal, handoff: HandoffRecord): string[] {
-  const { kind, status, deliveredAt, budget, bytes, payload, supersededBy } = handoff;
+  const { kind, status, deliveredAt, bytes, payload, supersededBy } = handoff;
+  const tokens = estimateTokens([{ role: "system", text: handoff.summaryText }], []);
   const delivered =
     deliveredAt === null ? "not delivered" : `delivered ${new Date(deliveredAt).toISOString()}`;
   const left = payload.omittedItemIds.length;
@@ -118,7 +120,7 @@ function handoffLines(terminal: Terminal, handoff: HandoffRecord): string[] {
     terminal.paint("bold", `${handoff.id}  ${kind.replaceAll("_", " ")}`),
     `${status}${supersededBy === null ? "" : ` by ${supersededBy}`}, ${delivered}`,
     `for ${handoff.threadId}, of ${handoff.sourceThreadId}: ${told(handoff)}${itemsNamed(handoff)}`,
-    `${figure(budget.used)} of ${figure(budget.limit)} ${budget.unit} (${figure(bytes)} bytes), ${left === 0 ? "nothing left out" : `${figure(left)} items left out`}` +
+    `${sizeOf(tokens, bytes)}, ${left === 0 ? "nothing left out" : `${figure(left)} items left out`}` +
       (handoff.createdByProvider === null ? "" : `, summarised by ${clean(handoff.createdByProvider)}`),
     "",
     ...cleanLines(handoff.summaryText),

@@ -46,7 +46,8 @@ export function addRecords(program: Command, terminal: Terminal): void {
         const page = await tree.transfers(pageOf(options));
         const names = await namesOf(tree);
         table(terminal, page, options, "transfers", () => {
-          for (const transfer of page.rows) terminal.line(transferLine(terminal, transfer, names));
+          for (const transfer of page.rows)
+            for (const line of transferLines(terminal, transfer, names)) terminal.line(line);
         });
       });
     });
@@ -120,13 +121,17 @@ function workLines(terminal: Terminal, work: WorkRecord): string[] {
   const state = terminal.paint(styleOf(work), workState(work));
   const detached = work.detached ? ", detached" : "";
   const way = `${shortName(from)} → ${shortName(work.executorPath)}`;
+  const narrow = terminal.room < ID_COLUMNS + 15 + widthOf(`${state}${detached}`);
   const wayColumns = Math.max(12, terminal.room - ID_COLUMNS - 3 - widthOf(`${state}${detached}`));
   const asked = opening(work.objective);
   const answer =
     work.outcome === null ? "" : opening(work.outcome.text || (work.outcome.error?.message ?? ""));
   const room = terminal.room - 4;
+  const head = narrow
+    ? [work.id, `    ${state}${detached}`, `    ${clip(way, room)}`]
+    : [`${fit(work.id, ID_COLUMNS)} ${clip(way, wayColumns)}  ${state}${detached}`];
   return [
-    `${fit(work.id, ID_COLUMNS)} ${clip(way, wayColumns)}  ${state}${detached}`,
+    ...head,
     `    ${clip(asked, room)}`,
     ...(answer === "" ? [] : [terminal.paint("dim", `  → ${clip(answer, room)}`)]),
   ];
@@ -177,10 +182,9 @@ function switchLines(terminal: Terminal, transfer: TransferRecord, thread: strin
         : `${resolution.strategy.replaceAll("_", " ")}  ${resolution.contextHandoffId}`;
   const stale = transfer.staleness.length === 0 ? "" : `  stale: ${transfer.staleness.join(", ")}`;
   const failed = transfer.error === null ? "" : `  ${opening(transfer.error)}`;
-  const state = terminal.paint(transfer.status === "failed" ? "red" : "dim", transfer.status);
   return [
-    `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${state}`,
-    `    ${way}`,
+    ...transferHead(terminal, transfer),
+    ...wrap(way, terminal.room - 4).map((line) => `    ${line}`),
     ...wrap(`${from}, up to ${placeOf(sourcePoint)}, ${how}${stale}${failed}`, terminal.room - 4).map(
       (line) => `    ${line}`,
     ),
@@ -200,6 +204,13 @@ function placeOf({ ordinal, turnItemId, cut }: TransferRecord["sourcePoint"]): s
     : `item ${turnItemId} in run ${ordinal}`;
 }
 
+/** Its id, kind and state; on two lines where there is no room for one. */
+function transferHead(terminal: Terminal, { id, type, status }: TransferRecord): string[] {
+  const state = terminal.paint(status === "failed" ? "red" : "dim", status);
+  const one = `${fit(id, ID_COLUMNS)} ${fit(type, 16)} ${state}`;
+  return widthOf(one) <= terminal.room ? [one] : [id, `    ${type} ${state}`];
+}
+
 async function namesOf(tree: TreeReader): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   for await (const { agents } of allPages((after) => tree.agents({ closed: true, limit: 500, after }))) {
@@ -208,20 +219,28 @@ async function namesOf(tree: TreeReader): Promise<ReadonlyMap<string, string>> {
   return names;
 }
 
-function transferLine(
+function transferLines(
   terminal: Terminal,
   transfer: TransferRecord,
   names: ReadonlyMap<string, string>,
-): string {
+): string[] {
   const name = (thread: string): string => names.get(thread) ?? thread;
   const way = `${name(transfer.sourceThreadId)} → ${name(transfer.targetThreadId)}`;
   // Names may be cut off, ids never.
   const known = names.has(transfer.sourceThreadId) && names.has(transfer.targetThreadId);
   const start = `${fit(transfer.id, ID_COLUMNS)} ${fit(transfer.type, 16)} ${known && terminal.room < Infinity ? fit(way, 20) : way.padEnd(20)}`;
   const room = terminal.room - widthOf(start) - transfer.status.length - 2;
-  const note = transfer.note === "" ? "" : ` ${clip(`(${opening(transfer.note)})`, room)}`;
+  const told = transfer.note === "" ? "" : `(${opening(transfer.note)})`;
+  if (room < 0) {
+    const below = [way, told].filter((text) => text !== "");
+    return [
+      ...transferHead(terminal, transfer),
+      ...below.flatMap((text) => wrap(text, terminal.room - 4).map((line) => `    ${line}`)),
+    ];
+  }
+  const note = told === "" ? "" : ` ${clip(told, room)}`;
   const state = terminal.paint(transfer.status === "failed" ? "red" : "dim", transfer.status);
-  return `${start} ${state}${note}`;
+  return [`${start} ${state}${note}`];
 }
 
 function printDebts(

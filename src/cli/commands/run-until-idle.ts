@@ -28,7 +28,7 @@ export async function runHandle(
   { after, ...told }: Told & { readonly after: number },
 ): Promise<void> {
   await using _following = follow(terminal, handle, after, told);
-  await handle.idle(terminal.signal);
+  await handle.idle({ signal: terminal.signal });
 }
 
 export interface Told {

@@ -78,7 +78,7 @@ async function run(terminal: Terminal, task: string, options: Options): Promise<
     await using _following = follow(terminal, tree, 0, { json: options.json === true, onAsked });
     const work = await tree.root.send(task, { signal: terminal.signal });
     await work.outcome({ signal: terminal.signal });
-    await tree.idle(terminal.signal);
+    await tree.idle({ signal: terminal.signal });
     const { outcome } = await work.record();
     if (options.json === true || outcome?.ending !== "completed")
       return await reportWorks(terminal, store, [work.id], options);

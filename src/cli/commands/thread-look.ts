@@ -4,6 +4,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { isThreadId, type RunId, type ThreadId } from "../../protocol/ids.ts";
 import type { SnapshotRecord } from "../../protocol/snapshot.ts";
 import type { RunRecord } from "../../protocol/run.ts";
+import { TreeReader } from "../../runtime/tree-reader.ts";
 import type { StoreView } from "../../store/port.ts";
 import { badUse, CommandError, EXIT } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";
@@ -124,7 +125,10 @@ function requireReadable(unreadable: readonly ThreadId[]): void {
 
 async function shownThread({ store, threads }: At, id: string, most: number): Promise<ShownThread> {
   const { thread, context, history } = await threads.show(id, { limit: 1 });
-  const draft = await threads.draft(id);
+  const [draft, requests] = await Promise.all([
+    threads.draft(id),
+    new TreeReader(store, thread.treeId).requests(thread.id),
+  ]);
   return store.read((view) => {
     const runs: ShownRun[] = [];
     for (
@@ -135,7 +139,8 @@ async function shownThread({ store, threads }: At, id: string, most: number): Pr
       const run = view.runAt(thread.id, ordinal);
       if (run !== undefined) runs.push(shownRun(view, run));
     }
-    return { thread, runs, context, history, draft, ordinals: ordinalsOf(view, context, thread.id) };
+    const ordinals = ordinalsOf(view, context, thread.id);
+    return { thread, runs, context, history, draft, requests, ordinals };
   });
 }
 
@@ -179,6 +184,6 @@ function ordinalsOf(
   return names;
 }
 
-function asJson({ thread, runs, context, history, draft }: ShownThread) {
-  return { ...thread, runs, context, history, draft };
+function asJson({ thread, runs, context, history, draft, requests }: ShownThread) {
+  return { ...thread, runs, context, history, draft, requests };
 }

@@ -2,7 +2,7 @@
 import type { StartPreview } from "../../threads/preview.ts";
 import { clean, type Terminal, wrap } from "../terminal.ts";
 import { coverageLines, providerName, runsNamed } from "./coverage-lines.ts";
-import { counted, figure } from "./words.ts";
+import { counted, sizeOf } from "./words.ts";
 
 const STRATEGIES: Readonly<Record<string, string>> = {
   none: "it is told nothing",
@@ -28,7 +28,7 @@ export function previewLines(terminal: Terminal, preview: StartPreview): string[
       wrapped(
         terminal,
         "is told",
-        `${kind === "pinned_context" ? "the pinned context" : `${runsNamed(runs)}, as ${kind.replaceAll("_", " ")}`}: ${counted(tokens, "token")} at most (${figure(bytes)} bytes)` +
+        `${kind === "pinned_context" ? "the pinned context" : `${runsNamed(runs)}, as ${kind.replaceAll("_", " ")}`}: ${sizeOf(tokens, bytes)}` +
           (omitted === 0 ? ", nothing left out" : `, ${counted(omitted, "item")} left out for want of room`),
       ),
     ),

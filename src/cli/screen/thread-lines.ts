@@ -1,10 +1,12 @@
 /** Threads as lines: one in a list, one by itself with its runs, and its pinned context. */
 import type { PinSection, SnapshotLine, SnapshotRecord } from "../../protocol/snapshot.ts";
 import type { ForkDraft } from "../../protocol/thread.ts";
+import type { AskedRequest } from "../../runtime/tree-reader.ts";
 import type { ThreadActivity, ThreadDocument, ThreadSummary } from "../../threads/thread-view.ts";
 import { clean, clip, fit, type Terminal, wrap } from "../terminal.ts";
 import { commandLine } from "./command-line.ts";
 import { coverageLines, providerName, TABLE_COLUMNS } from "./coverage-lines.ts";
+import { requestLines } from "./request-lines.ts";
 import { ago, counted, opening } from "./words.ts";
 
 const LABEL_COLUMNS = 13;
@@ -72,6 +74,8 @@ export interface ShownThread {
   readonly context: SnapshotRecord | null;
   readonly history: { readonly level: string | null; readonly entries: number };
   readonly draft: ForkDraft | null;
+  /** What it waits for somebody to answer. */
+  readonly requests: readonly AskedRequest[];
   /** Ordinals of runs by their ids, for the lines of the context. */
   readonly ordinals: ReadonlyMap<string, string>;
 }
@@ -103,6 +107,7 @@ export function threadLines(
       : [fact("history", `${shown.history.level}, ${counted(shown.history.entries, "entry", "entries")}`)]),
     ...(draft === null ? [] : [fact("draft", opening(draft.text))]),
     ...(thread.legacy ? [fact("legacy", "legacy-unthreaded: it has no context, forks or pins")] : []),
+    ...section(terminal, "Waits for an answer", requestLines(terminal, shown.requests, options)),
     ...section(terminal, "Runs", runLines(terminal, shown, options)),
     ...section(
       terminal,

@@ -11,6 +11,9 @@ const UNREAD_COLUMNS = 6;
 const TOKEN_COLUMNS = 9;
 const AGE_COLUMNS = 7;
 const MARK_COLUMNS = 2;
+/** Narrower than this, the age and then the tokens are left out, and names are cut to a third. */
+const WITH_AGE = 56;
+const WITH_TOKENS = 48;
 
 export interface TreeView {
   readonly agents: readonly AgentSummary[];
@@ -23,15 +26,17 @@ export interface TreeView {
 
 export function treeLines(terminal: Terminal, view: TreeView, columns = terminal.room): string[] {
   const names = nameColumn(view.agents);
-  const nameColumns = Math.min(NAME_COLUMNS, Math.max(6, ...names.map((name) => name.length)));
-  const fixed =
-    nameColumns + UNREAD_COLUMNS + TOKEN_COLUMNS + AGE_COLUMNS + (view.live ? MARK_COLUMNS : 0) + 5;
+  const longestName = Math.max(6, ...names.map((name) => name.length));
+  const nameColumns = Math.min(columns < WITH_AGE ? Math.floor(columns / 3) : NAME_COLUMNS, longestName);
+  const shownTokens = columns < WITH_TOKENS ? 0 : TOKEN_COLUMNS + 1;
+  const shownAge = columns < WITH_AGE ? 0 : AGE_COLUMNS + 1;
+  const fixed = nameColumns + UNREAD_COLUMNS + shownTokens + shownAge + (view.live ? MARK_COLUMNS : 0) + 3;
   const states = view.agents.map((agent) => view.words?.get(agent.path) ?? statusWord(agent.status));
   const longest = Math.max(STATE_COLUMNS, ...states.map(widthOf));
   const stateColumns = Math.min(longest, Math.max(8, columns - fixed));
   const mark = (text: string): string => (view.live ? `${fit(text, MARK_COLUMNS)}` : "");
   const row = (name: string, marked: string, state: string, rest: readonly string[]): string =>
-    `${name} ${marked}${state} ${rest.join(" ")}`;
+    `${name} ${marked}${state} ${rest.slice(0, shownTokens === 0 ? 1 : shownAge === 0 ? 2 : 3).join(" ")}`;
   const head = row(fit("agent", nameColumns), mark(""), fit("state", stateColumns), [
     fit("unread", UNREAD_COLUMNS, "right"),
     fit("tokens", TOKEN_COLUMNS, "right"),

@@ -79,6 +79,11 @@ export function counted(number: number, what: string, several = `${what}s`): str
   return `${figure(number)} ${number === 1 ? what : several}`;
 }
 
+/** How large a text is that a provider is told, in one figure wherever it is shown; no tokenizer has counted it. */
+export function sizeOf(tokens: number, bytes: number): string {
+  return `${counted(tokens, "token")} at most (${figure(bytes)} bytes)`;
+}
+
 /** A text that ends as sentences do, so that another may follow. */
 export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;

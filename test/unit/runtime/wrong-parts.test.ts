@@ -146,6 +146,11 @@ test.for([
   expect(error.message).toContain(`the arguments of ${name}`);
 });
 
+const NO_SIGNAL = [
+  [[{ signal: 5 }], /signal: is no AbortSignal/],
+  [[{ timeout: 5 }], /unknown field `timeout`. Accepted fields: signal/],
+] as const;
+
 /** Of each method that takes anything: what is wrong, and a word of the refusal. */
 const WRONG: Readonly<
   Record<string, Readonly<Record<string, readonly (readonly [readonly unknown[], RegExp])[]>>>
@@ -168,9 +173,14 @@ const WRONG: Readonly<
       [[5], /token: /],
       [["tok_1", { hosts: "a" }], /Accepted fields of options: host/],
     ],
+    close: NO_SIGNAL,
   },
   TreeHandle: {
     agent: [[[5], /expected string/]],
+    counts: NO_SIGNAL,
+    snapshot: NO_SIGNAL,
+    records: NO_SIGNAL,
+    close: NO_SIGNAL,
     work: [[["run_1"], /wrk_/]],
     list: [
       [[{ under: "worker" }], /under: is no path of an agent/],
@@ -184,7 +194,7 @@ const WRONG: Readonly<
       [[{ signal: 5 }], /signal: is no AbortSignal/],
     ],
     log: [[["1"], /after: /]],
-    idle: [[[{}], /is no AbortSignal/]],
+    idle: [...NO_SIGNAL, [[new AbortController().signal], /Accepted fields: signal/]],
     requests: [[["wrk_1"], /thread_/]],
     answer: [
       [["wrk_1", 5], /request: .*answer: /],
@@ -215,6 +225,12 @@ const WRONG: Readonly<
     transcript: [[[-1], /from: /]],
     mail: [[[{ limit: "all" }], /limit: /]],
     runs: [[[{ before: 1 }], /Accepted fields: after, limit/]],
+    ...Object.fromEntries(
+      ["token", "injectMail", "summary", "status", "record", "owed", "owes", "why"].map((name) => [
+        name,
+        NO_SIGNAL,
+      ]),
+    ),
     raiseBudget: [
       [["time", 5], /budget: /],
       [["tokens", -5], /limit: /],
@@ -222,6 +238,7 @@ const WRONG: Readonly<
     ],
   },
   Work: {
+    record: NO_SIGNAL,
     outcome: [
       [[{ signal: 5 }], /signal: is no AbortSignal/],
       [[{ timeout: 5 }], /Accepted fields: signal/],
@@ -229,7 +246,7 @@ const WRONG: Readonly<
   },
   Connection: {
     tools: [[[{ short: true }], /Accepted fields: shortTransport/]],
-    usage: [[[], /Accepted fields: inputTokens/]],
+    usage: [[[], /Accepted fields of used: inputTokens/]],
   },
   HostTool: { call: [[[{}, { abortSignal: 5 }], /unknown field `abortSignal`. Accepted fields: signal/]] },
 };
