@@ -6,7 +6,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, TransferId } from "../protocol/ids.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import { byteLength } from "../platform/text.ts";
-import { roomForAll, shareOut, type Size } from "../lineage/handoff/budget.ts";
+import { shareOut, type Size } from "../lineage/handoff/budget.ts";
 import type { BuiltHandoff, HandoffBuild, SummaryOutcome } from "../lineage/handoff/input.ts";
 import {
   summarise,

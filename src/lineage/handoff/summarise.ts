@@ -143,13 +143,9 @@ export const deterministic: Summariser = {
 export type ChooseSummariser = (left: string | null) => Promise<Summariser | null>;
 
 /** Is given up after so long, so that no run waits for a summary without end. */
-export function withinTime(
-  { author, summarise: write }: Summariser,
-  clock: Clock,
-  milliseconds: number,
-): Summariser {
+export function withinTime(summariser: Summariser, clock: Clock, milliseconds: number): Summariser {
   return {
-    author,
+    author: summariser.author,
     async summarise(material, signal) {
       const over = new AbortController();
       const late = delay(clock, milliseconds, over.signal).then(() => {
@@ -158,7 +154,8 @@ export function withinTime(
         });
       });
       try {
-        return await Promise.race([write(material, AbortSignal.any([signal, over.signal])), late]);
+        const until = AbortSignal.any([signal, over.signal]);
+        return await Promise.race([summariser.summarise(material, until), late]);
       } finally {
         over.abort();
       }
