@@ -27,6 +27,7 @@ export interface SummaryMaterial {
   readonly files: readonly string[];
 }
 
+/** A summary as lists of short lines, under the headings that a handoff has for them. */
 export interface Summary {
   readonly goal: readonly string[];
   readonly instructions: readonly string[];
