@@ -70,6 +70,12 @@ export type {
 } from "./threads/thread-view.ts";
 export type { EntryPlace, ThreadTranscript, TranscriptEntry } from "./threads/transcript.ts";
 export type { ForkAvailability, NativeObstacle, ReplayObstacle } from "./lineage/fork-availability.ts";
+export {
+  modelSummariser,
+  type Summariser,
+  type Summary,
+  type SummaryMaterial,
+} from "./lineage/handoff/summarise.ts";
 export type { ForkPoint, ForkPointName } from "./lineage/fork-points.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";

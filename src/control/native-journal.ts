@@ -31,7 +31,7 @@ import { closeOpenCalls } from "./interrupt.ts";
 import { appendItems, currentRun } from "./runs.ts";
 import { joinStep, recordStep } from "./steps.ts";
 import type { RunStart } from "./start-run.ts";
-import { nameTurn, observeChild } from "./native-thread.ts";
+import { doubtTurn, nameTurn, observeChild } from "./native-thread.ts";
 import { processesOf } from "./processes.ts";
 import type { Tree } from "./tree.ts";
 
@@ -160,6 +160,15 @@ export class NativeJournal implements NativePorts {
     const ended = async (): Promise<true | undefined> =>
       (await this.#tree.look((look) => allWaiting(look, id, calls))) === null ? true : undefined;
     await this.#tree.watchers.until(ended, signal);
+  }
+
+  async doubt({ id }: NativeThreadHandle): Promise<boolean> {
+    try {
+      return await this.#tree.transact((tx) => doubtTurn(tx, id));
+    } catch {
+      // The tree is another's by now, whose recovery counts it, or the store is gone.
+      return false;
+    }
   }
 
   /** No transcript holds what a tool of somebody else's brings in any length (MBX-9). */

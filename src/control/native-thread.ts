@@ -18,19 +18,35 @@ export function acceptTurn(
   const record = tx.store.providerThread(thread.id);
   if (record === undefined) return run;
   const { ref, forkedFrom } = thread.thread;
+  const { unsureTurns = 0, ...known } = record;
   tx.store.putProviderThread({
-    ...record,
+    ...known,
     nativeHeadRef: turn,
     nativeThreadRef: ref,
-    forkedFrom: record.forkedFrom ?? forkedFrom,
+    forkedFrom: known.forkedFrom ?? forkedFrom,
     status: "active",
     updatedAt: tx.now,
   });
   // One without a name keeps its place: it may be named at its end. One that may not even be there has none either.
-  const maybe = Array.from({ length: unsure }, () => null);
+  const maybe = Array.from({ length: unsure + unsureTurns }, () => null);
   const taken = { ...run, nativeTurns: [...run.nativeTurns, ...maybe, turn] };
   tx.store.putRun(taken);
   return taken;
+}
+
+/** A turn was asked for, and nobody knows whether the provider has taken it. False where the conversation has no record yet. */
+export function doubtTurn(tx: Transaction, id: ProviderThreadId): boolean {
+  const record = tx.store.providerThread(id);
+  if (record === undefined) return false;
+  tx.store.putProviderThread({ ...record, unsureTurns: (record.unsureTurns ?? 0) + 1, updatedAt: tx.now });
+  return true;
+}
+
+/** The process has died between the reservation of a run and its acceptance: the provider may have been asked (REC-5). */
+export function doubtLost(tx: Transaction, run: RunRecord): void {
+  if (tx.context.loop(run.provider) !== "theirs") return;
+  const id = run.providerThreadId ?? tx.agent(run.threadId).thread?.activeProviderThreadId ?? null;
+  if (id !== null && tx.store.providerThread(id)?.provider === run.provider) doubtTurn(tx, id);
 }
 
 /** The newest turn of a run has another name by now, or its first one. */

@@ -9,6 +9,7 @@ import { type Look, must, type Transaction } from "./transaction.ts";
 import { requestOf } from "./collect.ts";
 import { deliver } from "./delivery.ts";
 import { closeOpenCalls } from "./interrupt.ts";
+import { doubtLost } from "./native-thread.ts";
 import { appendItems, itemsOfRun, requestUnderWay, worksOfStart } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { endDueWaits, endWait, resumeWhenFree, settledWorks } from "./wait-ends.ts";
@@ -69,8 +70,10 @@ function recoverRun(tx: Transaction, runId: RunId): void {
   if (isSettled(run)) return;
   // In a wait, with its session here: that lives as long as the session does, parked or not.
   if (run.status === "waiting" && tx.context.loaded(run.threadId)) recheck(tx, run);
-  else if (run.acceptedAt === null) voidRun(tx, run);
-  else if (survives(tx, run)) recheck(tx, inWait(tx, run));
+  else if (run.acceptedAt === null) {
+    doubtLost(tx, run);
+    voidRun(tx, run);
+  } else if (survives(tx, run)) recheck(tx, inWait(tx, run));
   else loseRun(tx, run);
 }
 

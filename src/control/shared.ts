@@ -1,5 +1,5 @@
 /** What the trees of one runtime share: its parts, and what its options say. Built once, in `createRuntime`. */
-import type { Summariser } from "../lineage/handoff/summarise.ts";
+import type { ChooseSummariser } from "../lineage/handoff/summarise.ts";
 import type { AgentConfig, Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
@@ -36,7 +36,7 @@ export interface Shared {
   readonly verbs: PlanContext["verbs"];
   readonly longVerbs: LongVerbs;
   /** Writes summaries of handoffs; null where none are wanted. */
-  readonly summariser: Summariser | null;
+  readonly summariser: ChooseSummariser;
   /** Secrets known by value, for text that is redacted while it streams. */
   readonly secrets: readonly string[];
   readonly prices: Prices;

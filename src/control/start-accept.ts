@@ -36,6 +36,8 @@ export function acceptStart(
     if (isOpen(must(tx.store.transfer(id), "transfer", id))) supersedeTransfer(tx, id);
   }
   const { providerThread } = start;
+  // Counted since the start was planned.
+  const unsureTurns = tx.store.providerThread(providerThread.id)?.unsureTurns;
   tx.store.putProviderThread({
     ...providerThread,
     provider: run.provider,
@@ -43,6 +45,7 @@ export function acceptStart(
     status: "idle",
     nativeRunOrdinals: addOrdinal(providerThread.nativeRunOrdinals, run.ordinal),
     handoffIds: [...providerThread.handoffIds, ...start.handoffs],
+    ...(unsureTurns === undefined ? {} : { unsureTurns }),
     updatedAt: tx.now,
   });
   clearDraft(tx, run);

@@ -6,11 +6,11 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, TransferId } from "../protocol/ids.ts";
 import type { ItemBody } from "../protocol/transcript.ts";
 import { byteLength } from "../platform/text.ts";
-import { roomForAll, shareOut, type Size } from "../lineage/handoff/budget.ts";
+import { shareOut, type Size } from "../lineage/handoff/budget.ts";
 import type { BuiltHandoff, HandoffBuild, SummaryOutcome } from "../lineage/handoff/input.ts";
 import {
   summarise,
-  type Summariser,
+  type ChooseSummariser,
   type SummaryMaterial,
   summaryMaterial,
 } from "../lineage/handoff/summarise.ts";
@@ -35,13 +35,14 @@ const NO_MATERIAL: SummaryMaterial = { dialogue: [], failures: [], files: [] };
 
 /** @throws RejectedError `HANDOFF_BUDGET_TOO_SMALL` where there is no other way. */
 export async function buildTexts(
-  summariser: Summariser | null,
+  choose: ChooseSummariser,
   planned: Planned,
   signal: AbortSignal,
 ): Promise<readonly BuiltText[] | Untold> {
   const { texts } = planned;
   const summaries: SummaryOutcome[] = [];
-  for (const { mode, told } of texts) {
+  for (const { mode, told, left } of texts) {
+    const summariser = mode === "recent" ? null : await choose(left ?? null);
     const material = mode === "recent" ? NO_MATERIAL : summaryMaterial(told);
     summaries.push(await summarise({ mode, summariser, material, signal }));
   }

@@ -29,6 +29,8 @@ export interface StartText {
   /** The pending transfer that it resolves; null for a switch that is to be made. */
   readonly transferId: TransferId | null;
   readonly mode: HandoffInput["mode"];
+  /** Whose conversation it tells of, where a summary of it may be asked for. */
+  readonly left?: string | null;
   /** Of the thread that is told of; for a summary. */
   readonly told: Pick<HandoffInput, "segments" | "effects" | "workspace" | "redact" | "limits">;
   /** What it shares with the other texts of its start. */

@@ -6,7 +6,7 @@
  * - R2 What cannot be carried out sends nothing; the error says what to do (C4.9).
  */
 import { RejectedError } from "../protocol/errors.ts";
-import type { HandoffId, TransferId } from "../protocol/ids.ts";
+import type { HandoffId } from "../protocol/ids.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord, StartDecision } from "../protocol/run.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";

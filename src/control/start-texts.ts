@@ -100,6 +100,7 @@ function seedText(request: RoomyRequest, transfer: TransferRecord): StartText {
     transferId: transfer.id,
     shared: request.shared,
     mode: policy.mode,
+    left: transfer.sourceProvider,
     told: { ...input, segments: told.segments },
     build(summary, { most }) {
       const room = { ...request.room, most };

@@ -95,7 +95,8 @@ function boundaryOf(record: NamedThread, rolledBack: readonly OrdinalRange[]): B
   const retained = without(record.nativeRunOrdinals, rolledBack);
   const removed = without(record.nativeRunOrdinals, retained);
   const gone = record.turns.filter(({ ordinal }) => holdsOrdinal(removed, ordinal));
-  if (!countsAll(gone, removed)) return null;
+  // A turn that may be there behind them is not counted by anybody either.
+  if ((record.unsureTurns ?? 0) > 0 || !countsAll(gone, removed)) return null;
   const last = lastOrdinal(retained);
   if (last === 0 && record.forkedFrom === null) return { kind: "start" };
   const next = last === 0 ? gone[0] : record.turns.findLast(({ ordinal }) => ordinal === last);

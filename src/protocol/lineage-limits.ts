@@ -46,6 +46,9 @@ export const lineageLimitsSchema = z.strictObject({
   gapRangesSoft: count.default(4).describe("ranges of a gap before it gets the whole (C18.16)"),
   replay: z.boolean().default(true).describe("whether forks may be told by text (C5.15)"),
   workspaceMs: size.default(60_000).describe("one capture of a workspace, or one step with a worktree"),
+  summaryMs: size
+    .default(30_000)
+    .describe("a summary of dialogue, before the deterministic one is taken (C6.6)"),
   diffChars: count.default(4000).describe("a file's diff before it becomes a line (C18.18)"),
 });
 

@@ -37,6 +37,8 @@ export interface ProviderThreadRecord {
   /** Delivered into it, in order; superseded ones too. */
   readonly handoffIds: readonly HandoffId[];
   readonly forkedFrom: NativeRef | null;
+  /** Turns since the last one that was accepted which it may hold, and of which nobody here knows; none where it is left out. */
+  readonly unsureTurns?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
 }

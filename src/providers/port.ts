@@ -68,6 +68,8 @@ interface AnyAdapter {
   readonly defaultModel: string | null;
   /** Models by name, or null when any name is taken. */
   models(): Readonly<Record<string, ModelInfo>> | null;
+  /** One answer to a prompt, outside of every conversation; goes with `context.canSummarise` (lineage C6.6). */
+  summarise?(prompt: string, signal: AbortSignal): Promise<string>;
 }
 
 /** A provider whose loop is ours. */

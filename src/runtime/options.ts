@@ -56,7 +56,11 @@ export interface RuntimeOptions {
   readonly limits?: LimitsInput;
   /** Numbers of threads, handoffs and snapshots (lineage C18). */
   readonly lineage?: LineageLimitsInput;
-  /** Writes the summaries of forks that ask for one; default: the deterministic one. Null: none are written. */
+  /**
+   * Writes the summaries of forks that ask for one, such as `modelSummariser(…)`, where the provider that is left does not write
+   * its own; default: the deterministic one, which also stands in for one that fails or takes longer than `lineage.summaryMs`.
+   * Null: none are written.
+   */
   readonly summariser?: Summariser | null;
   /** USD per million tokens by `<provider>/<model>` (BUD-7). */
   readonly prices?: Prices;

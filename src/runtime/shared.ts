@@ -3,7 +3,6 @@ import type { AgentControl } from "../control/agent-control.ts";
 import { Releases } from "../control/budget-scopes.ts";
 import { requireEnforcedBy, type Shared } from "../control/shared.ts";
 import { BackOff } from "../execution/back-off.ts";
-import { deterministic } from "../lineage/handoff/summarise.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import { threadToolsSchema } from "../protocol/thread-tools.ts";
@@ -26,6 +25,7 @@ import { longVerbs } from "../threads/long-verbs.ts";
 import { createToolHost } from "../tools/host.ts";
 import { configResolver, type ConfigSources, providerFacts } from "./configs.ts";
 import type { RuntimeOptions } from "./options.ts";
+import { summarisersOf } from "./summarisers.ts";
 
 /** What only the runtime itself knows: its trees, and its threads. */
 export interface OfTheRuntime {
@@ -53,6 +53,8 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
   const logger = guardedLogger(options.logger ?? silentLogger, redact);
   const { providers, tools } = sources;
   const threadTools = threadToolsSchema.parse(options.threadTools ?? { allow: "none" });
+  const lineage = lineageLimitsSchema.parse(options.lineage ?? {});
+  const adapter: Shared["adapter"] = (name) => (Object.hasOwn(providers, name) ? providers[name] : undefined);
   const backOffs = new Map<string, BackOff>();
   return {
     store: options.store ?? createMemoryStore({ clock }),
@@ -62,10 +64,16 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     ids: createIds(random),
     tracer: options.tracer ?? defaultTracer(),
     redact,
-    summariser: options.summariser === undefined ? deterministic : options.summariser,
+    summariser: summarisersOf({
+      configured: options.summariser,
+      adapter,
+      clock,
+      milliseconds: lineage.summaryMs,
+      redact,
+    }),
     verbs: THREAD_VERBS,
     longVerbs: longVerbs(of.threadPorts),
-    lineage: lineageLimitsSchema.parse(options.lineage ?? {}),
+    lineage,
     secrets: options.secrets ?? [],
     prices: options.prices ?? {},
     checks: new OneATurn(clock),
@@ -81,7 +89,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
       redact,
       logger,
     }),
-    adapter: (name) => (Object.hasOwn(providers, name) ? providers[name] : undefined),
+    adapter,
     backOff: (name) => {
       let backOff = backOffs.get(name);
       if (backOff === undefined) {

@@ -207,6 +207,8 @@ export class Threads extends ThreadReads {
   /** For good, and only what is closed (C2.1); the checkpoints of its workspace are removed. @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
   async archive(id: string, options: CommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.archive", THREADS.command, { id, options });
+    // Afterwards nothing is collected any more (C1.1).
+    await this.mirror(id);
     // Again, it is there to remove what an earlier one could not.
     const done = options.commandId === undefined && (await this.#thread(id)).state === "archived";
     if (!done) await this.#onThread("archive", id, {}, options);

@@ -121,7 +121,7 @@ export class NativeConversation {
   readonly unheard = new Set<MailId>();
   /** It may have read already what it is told next. */
   doubtful = false;
-  /** Turns since the last acceptance that it may have taken, and that nobody here knows the outcome of. */
+  /** Turns that it may have taken before its conversation had a record, and that nobody here knows the outcome of. */
   unsure = 0;
   /** Transcript items that the provider's conversation has taken in or given; what comes after them is told first. */
   told = 0;

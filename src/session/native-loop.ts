@@ -6,7 +6,7 @@
  * - M2 A step is stored with the results of its calls before anything that follows it (RUN-2, RUN-5).
  * - M3 A run that waits for a call of ours leaves its turn open and is driven again; whatever happens in the turn meanwhile
  *   wakes it.
- * - M4 After an abort nothing is stored any more; the turn is stopped, and whoever aborted bounds how long that may last.
+ * - M4 After an abort nothing of a turn is stored any more, but that its provider may have taken it; the turn is stopped, and whoever aborted bounds how long that may last.
  */
 import { RejectedError, TransientError } from "../protocol/errors.ts";
 import { type ItemBody, openCalls } from "../protocol/transcript.ts";
@@ -41,11 +41,18 @@ export async function driveNativeRun(
   } finally {
     // The next run must not overlap with a turn that has yet to end; whoever aborted bounds how long (INT-3).
     if (signal.aborted) {
-      if (native.turn?.accepted === false) native.unsure += 1;
+      const { turn } = native;
+      const unheard = turn?.accepted === false;
       session.ending = native.stop();
       await session.ending;
+      if (unheard) await doubt(native, turn, ports);
     }
   }
+}
+
+/** In the store where the conversation stands there, so that it counts also when this session is gone (lineage C9.5). */
+async function doubt(native: NativeConversation, turn: OpenTurn, ports: RunPorts): Promise<void> {
+  if (!(await ports.native.doubt(turn.thread))) native.unsure += 1;
 }
 
 /** A session that came when nobody wants it any more is closed: whoever has aborted has closed the one before. */
@@ -136,7 +143,7 @@ async function runTurn(
         continue;
       }
       // One that was refused is no turn; one whose provider is gone may have been taken all the same (REC-5).
-      if (asked && (native.source.over || isUnreachable(error))) native.unsure += 1;
+      if (asked && (native.source.over || isUnreachable(error))) await doubt(native, turn!, ports);
       const decision = await ports.failed(error, attempt, false);
       if (!decision.retry) {
         await ports.giveUp(error, null);

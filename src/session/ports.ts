@@ -142,6 +142,8 @@ export interface NativePorts {
   closeCalls(text: string): Promise<void>;
   /** A conversation that the provider has opened or ended under the turn: observed, never driven (lineage C8.1). */
   child(event: NativeChildEvent): Promise<void>;
+  /** A turn was asked for that the provider may have taken. False where that cannot be stored, and is to be kept in mind. */
+  doubt(thread: NativeThreadHandle): Promise<boolean>;
   /** The turn is over, and this is how it can be named from now on. */
   turnEnded(thread: NativeThreadHandle, turn: NativeRef | null): Promise<void>;
   /** Grows with each mail to the agent. */

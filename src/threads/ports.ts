@@ -14,7 +14,7 @@ import type { Redact } from "../platform/redact.ts";
 import type { WorkspaceCapture } from "../platform/workspace/port.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
-import type { Summariser } from "../lineage/handoff/summarise.ts";
+import type { ChooseSummariser } from "../lineage/handoff/summarise.ts";
 import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
 import type { Lease, Store, StoreTx } from "../store/port.ts";
 import type { ThreadOptions } from "./create.ts";
@@ -30,7 +30,7 @@ export interface ThreadPorts {
   /** What has taken the checkpoints of workspaces. */
   readonly capture: WorkspaceCapture;
   /** Writes summaries of handoffs; null where none are wanted. */
-  readonly summariser: Summariser | null;
+  readonly summariser: ChooseSummariser;
   readonly providers: Readonly<Record<string, ProviderAdapter>>;
   readonly provenDead: ProvenDead;
   /** The tree of a thread, opened if this process does not own it yet. */

@@ -98,6 +98,17 @@ describe.each(STORES)("history on %s", (store) => {
     expect((await h.runtime.threads.history(h.tree.id, PAGE)).rows).toEqual(rows);
   });
 
+  test("C13.1 C1.1 a thread of a loop of ours is archived with its history", async () => {
+    await using h = await open({ scripts: { "/root": [say("one"), say("two")] } });
+    await h.ask("first");
+    await h.ask("second");
+    await h.runtime.threads.close(h.tree.id);
+    await h.runtime.threads.archive(h.tree.id);
+    const { rows, level } = await h.runtime.threads.history(h.tree.id, PAGE);
+    expect(level).toBe("complete");
+    expect(boundaries(rows)).toHaveLength(2);
+  });
+
   test("S1-39 S1-40 C13.1 a provider's own record is mirrored when a run of the root has settled", async () => {
     const adapter = turnFork({
       "/root": [together(ownTool("shell", { command: "ls" }, "a b"), say("two files")), say("more")],

@@ -118,6 +118,40 @@ describe.each(STORES)("a native rollback on %s", (store) => {
     },
   );
 
+  test.each(["legacy", "paginated"] as const)(
+    "S0-54 C9.5 REC-5 with %s history it is given up also where this process did not live to hear of a turn",
+    async (history) => {
+      const native = turnFork(SCRIPT, { history });
+      await using h = await open(store, native);
+      await runs(h, 1, 2);
+      let commits = 0;
+      // The commit of the acceptance, after that of the reservation.
+      h.onWrite = (_write, what): Fault | null =>
+        what === "commit" && native.calls("startTurn").length === 3 && (commits += 1) === 1
+          ? { kind: "crash_before" }
+          : null;
+      void h.ask("q3;").catch(() => undefined);
+      await new Look(h).until("it has crashed", () => h.faulty.crashed);
+      h.onWrite = () => null;
+      await crash(h, native);
+      expect((await behind(h))[0]!.unsureTurns).toBe(1);
+      await h.tree.idle();
+      const runsNow = await new Look(h).runs("/root");
+      expect(runsNow.map(({ status }) => status)).toEqual([
+        "completed",
+        "completed",
+        "cancelled",
+        "completed",
+      ]);
+      expect(runsNow[3]!.nativeTurns).toEqual([null, expect.objectContaining({ driver: native.driver })]);
+      expect((await behind(h))[0]!.unsureTurns).toBeUndefined();
+      await expect(back(h, 2, "demanded")).rejects.toMatchObject({ code: "ROLLBACK_TURN_UNAVAILABLE" });
+      expect(await back(h, 2)).toMatchObject({ native: "given_up" });
+      await runs(h, 5, 5);
+      expect(held(native)).not.toContain("q3;");
+    },
+  );
+
   test("C9.5 C9.10 a rollback that ends elsewhere than was asked is no success, and the rest is not gone on with", async () => {
     for (const demanded of [true, false]) {
       const native = turnFork(SCRIPT, { history: "legacy" });

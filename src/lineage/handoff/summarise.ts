@@ -7,6 +7,7 @@
  * - U3 Only a cancellation goes through.
  */
 import type { Redact } from "../../platform/redact.ts";
+import { type Clock, delay } from "../../platform/clock.ts";
 import { byteLength } from "../../platform/text.ts";
 import { describeError, RejectedError } from "../../protocol/errors.ts";
 import { placeOf } from "./frame.ts";
@@ -26,6 +27,7 @@ export interface SummaryMaterial {
   readonly files: readonly string[];
 }
 
+/** A summary as lists of short lines, under the headings that a handoff has for them. */
 export interface Summary {
   readonly goal: readonly string[];
   readonly instructions: readonly string[];
@@ -34,6 +36,7 @@ export interface Summary {
   readonly relevantFiles: readonly string[];
 }
 
+/** Writes the summaries of forks that ask for one. */
 export interface Summariser {
   /** Name of the provider; null for the deterministic one. */
   readonly author: string | null;
@@ -137,11 +140,38 @@ export const deterministic: Summariser = {
   },
 };
 
-/** Asks a model: the provider that is left, the one that is entered, or a configured one. */
+/** Who writes the summary of a conversation that was this provider's; null where none are written (C6.6). */
+export type ChooseSummariser = (left: string | null) => Promise<Summariser | null>;
+
+/** Is given up after so long, so that no run waits for a summary without end. */
+export function withinTime(summariser: Summariser, clock: Clock, milliseconds: number): Summariser {
+  return {
+    author: summariser.author,
+    async summarise(material, signal) {
+      const over = new AbortController();
+      const late = delay(clock, milliseconds, over.signal).then(() => {
+        throw new RejectedError("HANDOFF_GENERATION_FAILED", `it took longer than ${milliseconds} ms.`, {
+          milliseconds,
+        });
+      });
+      try {
+        const until = AbortSignal.any([signal, over.signal]);
+        return await Promise.race([summariser.summarise(material, until), late]);
+      } finally {
+        over.abort();
+      }
+    },
+  };
+}
+
+/**
+ * A summariser over a model: `ask` gives its answer to a prompt, in which secrets are redacted already. `author` is named in the
+ * handoff.
+ */
 export function modelSummariser(
   author: string,
   ask: (prompt: string, signal: AbortSignal) => Promise<string>,
-  redact: Redact,
+  redact: Redact = (text) => text,
 ): Summariser {
   return {
     author,
