@@ -22,14 +22,16 @@ export type { SelectionInput } from "./threads/verbs.ts";
 export type { Work } from "./runtime/work.ts";
 export type {
   ContinueOptions,
+  CreateThreadOptions,
+  ThreadCommandOptions,
   ForkOptions,
   MergeOptions,
   PlannedFork,
   RestoreOptions,
   SyncOptions,
   ThreadReference,
-  Threads,
-} from "./runtime/threads.ts";
+} from "./runtime/thread-options.ts";
+export type { Threads } from "./runtime/threads.ts";
 export type {
   CheckpointRange,
   ThreadFilter,

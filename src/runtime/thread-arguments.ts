@@ -13,18 +13,18 @@ import { call, cursor, page, rows, text } from "./arguments.ts";
 import type { CheckpointRange, ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
 import type { SelectionInput } from "../threads/verbs.ts";
 import type {
-  CommandOptions,
+  ThreadCommandOptions,
   ContinueOptions,
-  CreateOptions,
+  CreateThreadOptions,
   ForkOptions,
   MergeOptions,
   RestoreOptions,
   SyncOptions,
-} from "./threads.ts";
+} from "./thread-options.ts";
 
 const name = text.min(1);
 const command = { commandId: commandIdSchema.optional(), signal: signalSchema.optional() };
-const options = optionsOf<CommandOptions>(command);
+const options = optionsOf<ThreadCommandOptions>(command);
 const id = text;
 
 const point = variantsOf<ForkPointName>({
@@ -82,7 +82,7 @@ export const THREADS = {
       signal: signalSchema.optional(),
     }),
   }),
-  create: optionsOf<CreateOptions>({
+  create: optionsOf<CreateThreadOptions>({
     id: name.optional(),
     title: words.optional(),
     provider: name.optional(),
@@ -113,6 +113,6 @@ export const THREADS = {
   }),
   rollBack: z.strictObject({
     id,
-    options: optionsOf<RollbackOptions & CommandOptions>({ ...THREAD_FIELDS.rollBack, ...command }),
+    options: optionsOf<RollbackOptions & ThreadCommandOptions>({ ...THREAD_FIELDS.rollBack, ...command }),
   }),
 };

@@ -6,23 +6,21 @@
  *   What was done under its id before is answered before anything else is looked at.
  */
 import type { CommandVerb } from "../protocol/command.ts";
-import type { HandoffId, RunId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
+import type { HandoffId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
-import { type ForkPolicyInput, forkPolicySchema } from "../protocol/thread.ts";
-import type { ContextSourcePoint, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
+import { forkPolicySchema } from "../protocol/thread.ts";
+import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { Begin, CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
-import type { Missing, Refused, Restored, RestoreRequest } from "../platform/workspace/port.ts";
+import type { Missing, Refused, Restored } from "../platform/workspace/port.ts";
 import { answerOf, carryOut, type Given, noteAnswer } from "../control/inbox.ts";
 import type { Done } from "../control/long-commands.ts";
-import type { OnBusy } from "../control/messages.ts";
 import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
-import type { ForkAvailability } from "../lineage/fork-availability.ts";
-import type { ForkPoint, ForkPointName } from "../lineage/fork-points.ts";
+import type { ForkPointName } from "../lineage/fork-points.ts";
 import { pruneCheckpoints } from "../threads/checkpoints.ts";
-import { createThread, type Identified, type ThreadOptions } from "../threads/create.ts";
+import { createThread } from "../threads/create.ts";
 import { type ForkPlan, type ForkRequest, requireTitle } from "../threads/fork.ts";
 import { syncHistory } from "../threads/history.ts";
 import { type ForkedThread, makeFork, planOf } from "../threads/make-fork.ts";
@@ -35,66 +33,19 @@ import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
 import { requireOpenThread, type SelectionInput, selectionOf } from "../threads/verbs.ts";
 import { portsWhile } from "./ports-while.ts";
 import { type ForkChoice, THREADS } from "./thread-arguments.ts";
+import type {
+  ThreadCommandOptions,
+  ContinueOptions,
+  CreateThreadOptions,
+  ForkOptions,
+  MergeOptions,
+  PlannedFork,
+  RestoreOptions,
+  SyncOptions,
+  ThreadReference,
+} from "./thread-options.ts";
 import { ThreadReads } from "./thread-reads.ts";
 import { Work } from "./work.ts";
-
-/** What every command on threads takes. */
-export interface CommandOptions extends Identified, CallOptions {}
-
-/** What `threads.create` takes. */
-export interface CreateOptions extends ThreadOptions, CallOptions {}
-
-/** How input to a thread is taken; a provider that is left out is the one that it is on. */
-export interface ContinueOptions extends CommandOptions {
-  readonly provider?: string;
-  readonly model?: string;
-  readonly effort?: string;
-  /** A busy thread refuses (default), queues, or takes it in at its next step. */
-  readonly onBusy?: OnBusy;
-  /** The revision that this was planned on. */
-  readonly expectedRevision?: number;
-}
-
-/** A point of a thread, to be pointed at. */
-export interface ThreadReference {
-  readonly point: ContextSourcePoint;
-  readonly title: string | null;
-  /** For the first message of another thread. */
-  readonly text: string;
-}
-
-/** Where a fork begins, and how its first run gets its context. */
-export interface ForkOptions extends CommandOptions {
-  /** Default: the latest completed run that has a checkpoint. */
-  readonly at?: ForkPointName;
-  readonly policy?: ForkPolicyInput;
-  readonly title?: string;
-}
-
-/** What comes back of a fork. */
-export interface MergeOptions extends CommandOptions {
-  /** Default, and all that is taken: the thread that it was forked from. */
-  readonly into?: string;
-  /** Up to this run of the fork; default: its latest completed one. */
-  readonly run?: RunId;
-}
-
-/** What of a thread's history is read again. */
-export interface SyncOptions extends CommandOptions {
-  /** Of this run alone; default: of all. */
-  readonly run?: string;
-}
-
-/** Which checkpoint is written back, and how much of it. */
-export interface RestoreOptions extends RestoreRequest, CommandOptions {
-  readonly run: string;
-}
-
-/** What a fork would be. */
-export interface PlannedFork extends Pick<ForkPoint, "point" | "draft" | "carries"> {
-  readonly title: string | null;
-  readonly availability: ForkAvailability;
-}
 
 /**
  * The life of threads, from `runtime.threads`: made, continued, forked, moved to another provider, merged back, rolled back,
@@ -112,14 +63,14 @@ export class Threads extends ThreadReads {
    * A thread that has no run yet, always a new one; nobody owns it until it is opened or continued (C3.1).
    * @throws RejectedError `THREAD_EXISTS`, `THREAD_NOT_FOUND` for the parent, `INVALID_ARGUMENT`.
    */
-  async create(options: CreateOptions = {}): Promise<ThreadDocument> {
+  async create(options: CreateThreadOptions = {}): Promise<ThreadDocument> {
     const { signal, ...asked } = check("Threads.create", THREADS.create, options);
     const id = await this.#while({ signal }, (ports) => createThread(ports, asked));
     return this.get(id, { signal });
   }
 
   /** The user's own text in place of a handoff that is ready and was not delivered (C3.11). */
-  async editHandoff(id: string, text: string, options: CommandOptions = {}): Promise<HandoffRecord> {
+  async editHandoff(id: string, text: string, options: ThreadCommandOptions = {}): Promise<HandoffRecord> {
     check("Threads.editHandoff", THREADS.editHandoff, { id, text, options });
     const asked = { verb: "edit_handoff", arguments: { handoff: id, text } } as const;
     const answer = await this.#carryOut(asked, options, async () => (await this.handoff(id)).treeId);
@@ -127,7 +78,7 @@ export class Threads extends ThreadReads {
   }
 
   /** Such a handoff built again from what the thread is now. */
-  async regenerateHandoff(id: string, options: CommandOptions = {}): Promise<HandoffRecord> {
+  async regenerateHandoff(id: string, options: ThreadCommandOptions = {}): Promise<HandoffRecord> {
     check("Threads.regenerateHandoff", THREADS.command, { id, options });
     const asked = { verb: "regenerate_handoff", arguments: { handoff: id } } as const;
     const answer = await this.#atLength(asked, options, async () => (await this.handoff(id)).treeId);
@@ -160,7 +111,7 @@ export class Threads extends ThreadReads {
   async select(
     id: string,
     choice: SelectionInput | null,
-    options: CommandOptions = {},
+    options: ThreadCommandOptions = {},
   ): Promise<ThreadDocument> {
     check("Threads.select", THREADS.select, { id, choice, options });
     const chosen = choice === null ? { provider: null } : selectionOf(choice);
@@ -177,20 +128,24 @@ export class Threads extends ThreadReads {
   }
 
   /** The user does not want the text that a fork, a rollback or a refused run has left (C2.9). @throws RejectedError `THREAD_ARCHIVED`. */
-  async discardDraft(id: string, options: CommandOptions = {}): Promise<void> {
+  async discardDraft(id: string, options: ThreadCommandOptions = {}): Promise<void> {
     check("Threads.discardDraft", THREADS.command, { id, options });
     await this.#onThread("discard_draft", id, {}, options);
   }
 
   /** Gives a thread another title, or none. @throws RejectedError `THREAD_NOT_FOUND`, `INVALID_ARGUMENT`, `NOT_OWNER`. */
-  async rename(id: string, title: string | null, options: CommandOptions = {}): Promise<ThreadDocument> {
+  async rename(
+    id: string,
+    title: string | null,
+    options: ThreadCommandOptions = {},
+  ): Promise<ThreadDocument> {
     check("Threads.rename", THREADS.rename, { id, title, options });
     await this.#onThread("rename", id, { title }, options);
     return this.get(id, callOf(options));
   }
 
   /** Closes a settled thread and everything below it. @throws RejectedError `THREAD_BUSY`. */
-  async close(id: string, options: CommandOptions = {}): Promise<ThreadDocument> {
+  async close(id: string, options: ThreadCommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.close", THREADS.command, { id, options });
     const { commandId } = options;
     const given: Given = { verb: "close", arguments: { target: id, politely: true }, commandId };
@@ -205,7 +160,7 @@ export class Threads extends ThreadReads {
   }
 
   /** For good, and only what is closed (C2.1); the checkpoints of its workspace are removed. @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
-  async archive(id: string, options: CommandOptions = {}): Promise<ThreadDocument> {
+  async archive(id: string, options: ThreadCommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.archive", THREADS.command, { id, options });
     // Afterwards nothing is collected any more (C1.1).
     await this.mirror(id);
@@ -220,7 +175,7 @@ export class Threads extends ThreadReads {
    * Keeps a line: with the run that is under way, else with the next one (C3.9).
    * @throws RejectedError `THREAD_CLOSED`, `INVALID_ARGUMENT`.
    */
-  async pin(id: string, section: PinSection, text: string, options: CommandOptions = {}): Promise<Pin> {
+  async pin(id: string, section: PinSection, text: string, options: ThreadCommandOptions = {}): Promise<Pin> {
     check("Threads.pin", THREADS.pin, { id, section, text, options });
     const answer = await this.#onThread("pin", id, { section, text }, options);
     return { pinId: answer["pin_id"] as Pin["pinId"], section, text };
@@ -289,7 +244,7 @@ export class Threads extends ThreadReads {
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `ROLLBACK_…`; with a demanded rollback of
    * the provider's own, what it fails with. Nothing is changed then.
    */
-  async rollBack(id: string, options: RollbackOptions & CommandOptions): Promise<RolledBack> {
+  async rollBack(id: string, options: RollbackOptions & ThreadCommandOptions): Promise<RolledBack> {
     check("Threads.rollBack", THREADS.rollBack, { id, options });
     const { commandId, signal, ...rest } = options;
     const asked = { verb: "rollback", arguments: { thread: id, ...rest } as unknown as JsonObject } as const;
@@ -302,7 +257,7 @@ export class Threads extends ThreadReads {
   }
 
   /** As long as no run has started since. @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`. */
-  async undoRollback(id: string, options: CommandOptions = {}): Promise<ThreadDocument> {
+  async undoRollback(id: string, options: ThreadCommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.undoRollback", THREADS.command, { id, options });
     // A run that nobody will settle any more is in the way of no undo.
     await this.#while(callOf(options), (ports) => reconcileThread(ports, id));
@@ -314,7 +269,7 @@ export class Threads extends ThreadReads {
    * Brings in a result that was kept back because the run that had asked for it was rolled back (C8.9, C9.2).
    * @throws RejectedError `SOURCE_POINT_NOT_FOUND`, `TRANSFER_STATE_INVALID`.
    */
-  async inject(transferId: string, options: CommandOptions = {}): Promise<TransferRecord> {
+  async inject(transferId: string, options: ThreadCommandOptions = {}): Promise<TransferRecord> {
     check("Threads.inject", THREADS.command, { id: transferId, options });
     const asked = { verb: "inject", arguments: { transfer: transferId } } as const;
     const answer = await this.#carryOut(asked, options, async () => {
@@ -367,7 +322,7 @@ export class Threads extends ThreadReads {
   async removeCheckpoint(
     id: string,
     run: string,
-    options: CommandOptions = {},
+    options: ThreadCommandOptions = {},
   ): Promise<{ readonly status: "ready" } | Missing> {
     check("Threads.removeCheckpoint", THREADS.removeCheckpoint, { id, run, options });
     const asked = { verb: "remove_checkpoint", arguments: { thread: id, run } } as const;
@@ -376,14 +331,14 @@ export class Threads extends ThreadReads {
   }
 
   /** A command that is one commit on a thread's tree. */
-  #onThread(verb: CommandVerb, id: string, more: object, options: CommandOptions): Promise<JsonObject> {
+  #onThread(verb: CommandVerb, id: string, more: object, options: ThreadCommandOptions): Promise<JsonObject> {
     const asked = { verb, arguments: { thread: id, ...more } as JsonObject };
     return this.#carryOut(asked, options, async () => (await this.#thread(id)).treeId);
   }
 
   #carryOut(
     asked: Omit<Given, "commandId">,
-    { commandId, signal }: CommandOptions,
+    { commandId, signal }: ThreadCommandOptions,
     where: () => Promise<TreeId>,
   ): Promise<JsonObject> {
     const given = { ...asked, commandId };
@@ -398,7 +353,7 @@ export class Threads extends ThreadReads {
   /** What asks a provider: the commit that ends it notes its answer. */
   #atLength(
     asked: Omit<Given, "commandId">,
-    { commandId, signal }: CommandOptions,
+    { commandId, signal }: ThreadCommandOptions,
     where: () => Promise<TreeId>,
   ): Promise<JsonObject> {
     const given = { ...asked, commandId };

@@ -13,7 +13,7 @@ import { createNativeConversations } from "../../src/providers/scripted/native/c
 import { nativeChild } from "../../src/providers/scripted/native/words.ts";
 import { ask, call, gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import { RejectedError } from "../../src/protocol/errors.ts";
-import type { ForkOptions } from "../../src/runtime/threads.ts";
+import type { ForkOptions } from "../../src/runtime/thread-options.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
 
 type Store = (typeof STORES)[number];

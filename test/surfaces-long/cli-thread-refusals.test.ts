@@ -9,24 +9,16 @@ import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { Place, rowsOf } from "../support/cli.ts";
 import { TestRepository } from "../support/repository.ts";
 import { damageRow } from "../support/stores.ts";
+import { estimateTokens } from "../../src/policy/estimate-tokens.ts";
+import { rowsIn } from "../support/rows.ts";
 
 const place = new Place();
 /** Threads and handoffs by what is the matter with them. */
 const known: Record<string, string> = {};
 const foreign = `thread_${"0".repeat(21)}`;
 
-/** What a refused command must not have added to. Its own row, the lease and their events are for the record. */
-const TABLES =
-  "threads trees agents works runs items mail transfers handoffs provider_threads snapshots drafts receipts".split(
-    " ",
-  );
-
-function rows(): Record<string, unknown> {
-  using database = new DatabaseSync(place.store, { readOnly: true });
-  const count = (table: string): unknown =>
-    database.prepare(`SELECT count(*) AS n FROM ${table}`).get()!["n"];
-  return Object.fromEntries(TABLES.map((table) => [table, count(table)]));
-}
+/** All that a refused command must leave as it is. */
+const rows = (): unknown => rowsIn(place.store);
 
 /** The same names as on the command line, with scripts of the test's own. */
 async function prepare(runtime: Runtime): Promise<void> {
@@ -257,6 +249,22 @@ describe("a refused command says what to do next, and has made nothing", () => {
 });
 
 describe("what can be done instead", () => {
+  test("WAI-2 a thread that waits for an answer is shown with its question, and the command that answers it", async () => {
+    const { stdout } = await place.run("thread", "show", known["asking"]!);
+    expect(stdout).toMatch(
+      /Waits for an answer\n\/root asks: which one\?\n {2}npx coppice agent answer \/root req_/,
+    );
+    const [shown] = await place.rows("thread", "show", known["asking"]!);
+    expect(shown.requests).toMatchObject([{ kind: "question", text: "which one?" }]);
+  });
+
+  test("C6.7 how large a handoff is, is said in the one figure that a preview tells, too", async () => {
+    const [{ summaryText }] = await place.rows("handoff", "show", known["ready"]!);
+    const { stdout } = await place.run("handoff", "show", known["ready"]!);
+    const tokens = estimateTokens([{ role: "system", text: summaryText }], []);
+    expect(stdout).toContain(`${tokens} tokens at most (${Buffer.byteLength(summaryText)} bytes)`);
+  });
+
   test("C5.6 the same request id and fork is the same thread", async () => {
     const one = await place.rows("thread", "fork", known["plain"]!, "--request-id", "mine");
     const two = await place.rows("thread", "fork", known["plain"]!, "--request-id", "mine");

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import type { RunId } from "../../protocol/ids.ts";
 import type { StoreView } from "../../store/port.ts";
-import type { ForkOptions, PlannedFork } from "../../runtime/threads.ts";
+import type { ForkOptions, PlannedFork } from "../../runtime/thread-options.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
 import { badUse, CommandError, EXIT } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";

@@ -9,7 +9,7 @@ import type { RuntimeEvent } from "../../protocol/events.ts";
 import { isWorkId, type WorkId } from "../../protocol/ids.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
-import type { ContinueOptions } from "../../runtime/threads.ts";
+import type { ContinueOptions } from "../../runtime/thread-options.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { TreeReader } from "../../runtime/tree-reader.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
