@@ -100,6 +100,9 @@ export { createMemoryStore, type MemoryStore, type MemoryStoreOptions } from "./
 export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
 export type { BrokenRow, MendableTable, Page, Store, StoreTx, StoreView } from "./store/port.ts";
 
+export { type ClaudeOptions, createClaudeProvider } from "./providers/claude/claude-provider.ts";
+export type { ClaudeApprovals } from "./providers/claude/policy.ts";
+export type { ClaudeQuery, ClaudeSdk, ClaudeSessionStore } from "./providers/claude/sdk.ts";
 export { type CodexOptions, createCodexProvider } from "./providers/codex/codex-provider.ts";
 export type { CodexApprovals } from "./providers/codex/policy.ts";
 export {

@@ -55,3 +55,12 @@ export function seededRandom(seed: number): Random {
     bytes: (count) => Uint8Array.from({ length: count }, () => Math.floor(fraction() * 256)),
   };
 }
+
+/** A fresh UUID, for programs of others that take no other ids (RFC 9562, version 4). */
+export function uuid(random: Random): string {
+  const bytes = Uint8Array.from(random.bytes(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { RejectedError } from "../../protocol/errors.ts";
 import { check } from "../../platform/check.ts";
+import { packageIn } from "../../platform/load-package.ts";
 import type { LanguageModel } from "./language-model.ts";
 
 interface Vendor {
@@ -125,13 +126,8 @@ function isInstalled(name: string, folder: string): boolean {
 
 function factoryOf(vendor: Vendor, spec: string, folders: readonly string[]): Factory {
   for (const folder of folders) {
-    const load = createRequire(join(folder, "package.json"));
-    try {
-      const create = (load(vendor.package) as Readonly<Record<string, unknown>>)[vendor.factory];
-      if (typeof create === "function") return create as Factory;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "MODULE_NOT_FOUND") throw error;
-    }
+    const create = packageIn(folder, vendor.package)?.[vendor.factory];
+    if (typeof create === "function") return create as Factory;
   }
   const wanted = `${vendor.package}@${vendor.major}`;
   throw notConfigured(`${spec} needs the package ${wanted}; run: npm install ${wanted}`, {

@@ -1,4 +1,5 @@
 /** Claude in a home of its own, on a model of ours. */
+import type { ClaudeSdk } from "../../../src/providers/claude/sdk.ts";
 import type { ModelServer } from "../../support/model-server/model-server.ts";
 import { type Home, makeHome } from "./home.ts";
 import type { Installed } from "./programs.ts";
@@ -41,4 +42,8 @@ export function claudeOptions(program: Installed, home: Home): Readonly<Record<s
     strictMcpConfig: true,
     tools: [],
   };
+}
+
+export async function claudeSdk({ module }: Installed): Promise<ClaudeSdk> {
+  return (await import(module!)) as ClaudeSdk;
 }
