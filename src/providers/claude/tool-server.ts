@@ -26,11 +26,15 @@ interface Transport {
 }
 
 const id = z.union([z.string(), z.number()]);
-const message = z.object({ id: id.optional(), method: z.string().optional(), params: z.unknown() });
+const message = z.object({
+  id: id.optional(),
+  method: z.string().optional(),
+  params: z.unknown().optional(),
+});
 const initialize = z.object({ protocolVersion: z.string() });
 const call = z.object({
   name: z.string(),
-  arguments: z.unknown(),
+  arguments: z.unknown().optional(),
   _meta: z.object({ "claudecode/toolUseId": z.string().optional() }).optional(),
 });
 

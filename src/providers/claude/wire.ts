@@ -55,7 +55,7 @@ const MESSAGES = z.discriminatedUnion("type", [
     user_message_uuids: uuids,
     uuid: text.optional(),
     message: z.object({ content }),
-    tool_use_result: z.unknown(),
+    tool_use_result: z.unknown().optional(),
   }),
   z.object({
     type: z.literal("result"),
@@ -95,9 +95,9 @@ const row = z.looseObject({
   type: text,
   uuid: text.optional(),
   /** Set on what began a turn, and on nothing that was put into one. */
-  promptSource: z.unknown(),
-  isMeta: z.unknown(),
-  error: z.unknown(),
+  promptSource: z.unknown().optional(),
+  isMeta: z.unknown().optional(),
+  error: z.unknown().optional(),
   forkedFrom: z.object({ sessionId: text }).optional().catch(undefined),
 });
 export type ClaudeRow = z.output<typeof row>;

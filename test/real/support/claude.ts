@@ -1,5 +1,7 @@
 /** Claude in a home of its own, on a model of ours. */
+import { type ClaudeOptions, createClaudeProvider } from "../../../src/providers/claude/claude-provider.ts";
 import type { ClaudeSdk } from "../../../src/providers/claude/sdk.ts";
+import type { NativeAdapter } from "../../../src/providers/port.ts";
 import type { ModelServer } from "../../support/model-server/model-server.ts";
 import { type Home, makeHome } from "./home.ts";
 import type { Installed } from "./programs.ts";
@@ -44,6 +46,12 @@ export function claudeOptions(program: Installed, home: Home): Readonly<Record<s
   };
 }
 
-export async function claudeSdk({ module }: Installed): Promise<ClaudeSdk> {
-  return (await import(module!)) as ClaudeSdk;
+/** The adapter as a host would make it, in a home. */
+export async function claudeAdapter(
+  program: Installed,
+  { env }: Pick<Home, "env">,
+  more: ClaudeOptions = {},
+): Promise<NativeAdapter> {
+  const sdk = (await import(program.module!)) as ClaudeSdk;
+  return createClaudeProvider({ sdk, pathToExecutable: program.command, env, ...more });
 }

@@ -1,0 +1,176 @@
+/** A tree with Claude at its root, against a model on loopback: children, questions, approvals, policy, forks, crashes. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { delay, systemClock } from "../../src/platform/clock.ts";
+import type { ClaudeOptions } from "../../src/providers/claude/claude-provider.ts";
+import { createGates } from "../../src/providers/scripted/gates.ts";
+import { scripted } from "../../src/providers/scripted/provider.ts";
+import { gate, repeat, say } from "../../src/providers/scripted/script.ts";
+import { createRuntime } from "../../src/runtime/create-runtime.ts";
+import type { RuntimeOptions } from "../../src/runtime/options.ts";
+import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
+import { createMemoryStore } from "../../src/store/memory.ts";
+import { waitUntil } from "../../src/testing/wait-until.ts";
+import { type ModelServer, startModelServer } from "../support/model-server/model-server.ts";
+import { ask } from "../support/model-server/script.ts";
+import { claudeAdapter, claudeHome } from "./support/claude.ts";
+import type { Home } from "./support/home.ts";
+import { findReal } from "./support/programs.ts";
+
+const claude = findReal("claude");
+
+describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
+  const CHILD = { fork_turns: "none", provider: "scripted" };
+  const gates = createGates();
+  let server: ModelServer;
+  beforeAll(async () => {
+    server = await startModelServer();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  async function open(
+    home: Home,
+    { more = {}, options = {} }: { more?: Partial<RuntimeOptions>; options?: ClaudeOptions } = {},
+  ) {
+    if ("missing" in claude) throw new Error(claude.missing);
+    return createRuntime({
+      store: createMemoryStore(),
+      providers: {
+        claude: await claudeAdapter(claude, home, options),
+        scripted: scripted(
+          { "/root/one": [gate("g"), repeat(say("ONE"))], "/root/two": [gate("g"), repeat(say("TWO"))] },
+          { gates },
+        ),
+      },
+      // A program begins slowly where others run beside it.
+      limits: { ...more.limits },
+      ...more,
+    });
+  }
+
+  async function asked(tree: TreeHandle, event: "request" = "request") {
+    let found: Awaited<ReturnType<TreeHandle["requests"]>> = [];
+    await waitUntil(
+      `a ${event} is there`,
+      async () => {
+        found = await tree.requests();
+        return found.length > 0;
+      },
+      { step: () => delay(systemClock, 20) },
+    );
+    return found[0]!;
+  }
+
+  test("RUN-5 it spawns two children on another provider, waits for both, and answers", async () => {
+    const home = claudeHome(server);
+    await using runtime = await open(home);
+    const tree = await runtime.openTree({ provider: "claude", instructions: "Speak in verse." });
+    const script = [
+      ask.call("spawn_agent", { task_name: "one", message: "go", ...CHILD }),
+      ask.and("spawn_agent", { task_name: "two", message: "go", ...CHILD }),
+      ask.call("wait_agent", { targets: ["one", "two"] }),
+      ask.text("both are done"),
+    ];
+    const work = await tree.root.send(script.join(" "));
+    // Opened when they are waited for: a result that comes before that is put into the turn as a message.
+    for await (const event of tree.events())
+      if (event.type === "wait.started" && event.path === "/root") break;
+    gates.open("g");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "both are done" });
+    const { said, tools } = server.requests.at(-1)!;
+    const told = JSON.stringify(said);
+    expect(told).toContain("ONE");
+    expect(told).toContain("TWO");
+    expect(told).toContain("Speak in verse.");
+    // None of its own agents.
+    expect(tools.map(({ name }) => name).filter((name) => /^(Agent|Task|Workflow)/.test(name))).toEqual([]);
+    const { usage } = await tree.root.record();
+    expect(usage.inputTokens).toBeGreaterThan(0);
+    expect(usage.complete).toBe(true);
+  });
+
+  test("WAI-2 INT-3 it asks the user, who answers; an interrupt reaches the model, and the next run goes on", async () => {
+    await using runtime = await open(claudeHome(server));
+    const tree = await runtime.openTree({ provider: "claude" });
+    const options = ["red", "blue"].map((label) => ({ label, description: "" }));
+    const input = { questions: [{ question: "Which?", header: "W", options, multiSelect: false }] };
+    const work = await tree.root.send(`${ask.call("AskUserQuestion", input)} ${ask.text("thanks")}`);
+    const question = await asked(tree);
+    expect(question).toMatchObject({ kind: "question", text: "Which?\n- red\n- blue" });
+    await tree.answer(question.id, "blue");
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "thanks" });
+    expect(JSON.stringify(server.requests.at(-1)!.said)).toContain("blue");
+
+    const held = await tree.root.send(`${ask.text("so far")} ${ask.hold()}`);
+    const request = await server.next(({ prompt }) => prompt.includes("so far"));
+    await request.sent;
+    await tree.root.interrupt();
+    expect(await held.outcome()).toMatchObject({ ending: "interrupted" });
+    expect(await request.closed).toBe("gone");
+    const next = await tree.root.send(ask.text("on we go"));
+    expect(await next.outcome()).toMatchObject({ ending: "completed", text: "on we go" });
+  });
+
+  test("SEC-3 what it would ask its user about waits for an approval, and a no is told", async () => {
+    const home = claudeHome(server);
+    await using runtime = await open(home);
+    const tree = await runtime.openTree({ provider: "claude", workspace: home.workspace });
+    const write = (name: string) =>
+      ask.call("Write", { file_path: `${home.workspace}/${name}`, content: "hello" });
+    const work = await tree.root.send(`${write("no")} ${ask.text("denied")}`);
+    const request = await asked(tree);
+    expect(request).toMatchObject({ kind: "approval", about: { tool: "Write" } });
+    await tree.answer(request.id, { verdict: "denied", note: "not there" });
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "denied" });
+    expect(JSON.stringify(server.requests.at(-1)!.said)).toContain("not there");
+    const again = await tree.root.send(`${write("yes")} ${ask.text("written")}`);
+    await tree.answer((await asked(tree)).id, { verdict: "approved", note: null });
+    expect(await again.outcome()).toMatchObject({ ending: "completed", text: "written" });
+  });
+
+  test("POL-2 an agent has the tools that its effects allow, and `execute` alone is refused", async () => {
+    await using runtime = await open(claudeHome(server));
+    const tree = await runtime.openTree({ provider: "claude", effects: ["read"] });
+    const work = await tree.root.send(ask.text("nothing to do"));
+    expect(await work.outcome()).toMatchObject({ ending: "completed" });
+    const offered = server.requests.at(-1)!.tools.map(({ name }) => name);
+    expect(offered.filter((name) => !name.startsWith("mcp__coppice__"))).toEqual([
+      "AskUserQuestion",
+      "Glob",
+      "Grep",
+      "Read",
+    ]);
+    expect(offered).toContain("mcp__coppice__spawn_agent");
+    await expect(runtime.openTree({ provider: "claude", effects: ["execute"] })).rejects.toMatchObject({
+      code: "POLICY_UNMET",
+    });
+  });
+
+  test("S1-61 C4.15 a killed program is started anew by the next message, in the same conversation", async () => {
+    const home = claudeHome(server);
+    await using runtime = await open(home);
+    const tree = await runtime.openTree({ provider: "claude" });
+    await (await tree.root.send(ask.text("first words"))).outcome();
+    home.kill();
+    const work = await tree.root.send(ask.text("second words"));
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "second words" });
+    expect(JSON.stringify(server.requests.at(-1)!.said)).toContain("first words");
+
+    const { thread } = await runtime.threads.fork(tree.id, { policy: { strategy: "native" } });
+    const fork = await runtime.openTree({ id: thread.id });
+    const forked = await fork.root.send(ask.text("of the fork"));
+    expect(await forked.outcome()).toMatchObject({ ending: "completed", text: "of the fork" });
+    expect(JSON.stringify(server.requests.at(-1)!.said)).toContain("second words");
+    const { rows } = await runtime.threads.transfers(thread.id, { limit: 10 });
+    expect(rows.find(({ type }) => type === "fork")).toMatchObject({ strategy: "native" });
+  });
+
+  test("REC-4 nothing is left when the runtime is closed", async () => {
+    const home = claudeHome(server);
+    const runtime = await open(home);
+    const tree = await runtime.openTree({ provider: "claude" });
+    await (await tree.root.send(ask.text("hello"))).outcome();
+    expect(home.processes()).not.toEqual([]);
+    await runtime.close();
+    await waitUntil("its processes are gone", () => home.processes().length === 0);
+  });
+});
