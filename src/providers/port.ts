@@ -61,7 +61,7 @@ export interface ProviderSession {
 }
 
 interface AnyAdapter {
-  /** `scripted`, `model`, `codex`. */
+  /** `scripted`, `model`, `codex`, `claude`. */
   readonly driver: string;
   /** Adapters that share it may resume each other's threads (C4.3); the name in the runtime's options unless given. */
   readonly instanceId?: string;

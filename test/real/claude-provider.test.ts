@@ -130,6 +130,33 @@ testReal(
   },
 );
 
+testReal("claude", "has what is put into a turn for a part of it, in its forks too", async (program) => {
+  await using server = await startModelServer();
+  const home = claudeHome(server);
+  const driver = await Driver.open(await claudeAdapter(program, home));
+  const { session, thread } = driver;
+  const words = { thread: thread.ref, key: "turn-1", preambles: [] };
+  const steered = `${ask.call("look", { at: "b" })} ${ask.text("seen both")}`;
+  const events = await driver.turn(`${ask.call("look", { at: "a" })} ${ask.text("seen")}`, async (event) => {
+    if (event.type !== "request") return;
+    const { request } = event;
+    if (request.kind === "tool" && request.input.includes('"a"'))
+      await nativeCall(session, "steerTurn")({ ...words, userMessage: steered });
+    await session.respond(request.ref, { kind: "tool", output: "seen", isError: false });
+  });
+  expect(events.filter(({ type }) => type === "request").length).toBeGreaterThan(0);
+  expect(terminalOf(events).outcome).toBe("completed");
+  await driver.turn(ask.text("two"));
+  const { turns } = await nativeCall(session, "readThread")(thread.ref);
+  expect(turns.map(({ items }) => items[0]!.text.includes("look"))).toEqual([true, false]);
+  const fork = await nativeCall(
+    session,
+    "forkThread",
+  )({ source: thread.ref, boundary: { kind: "head" }, turns: [], intentId: "intent" });
+  expect(fork.turns).toHaveLength(2);
+  await session.close();
+});
+
 testReal("claude", "fails with what the model has refused with, and goes on", async (program) => {
   await using server = await startModelServer();
   const home = claudeHome(server);

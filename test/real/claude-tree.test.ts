@@ -1,12 +1,10 @@
 /** A tree with Claude at its root, against a model on loopback: children, questions, approvals, policy, forks, crashes. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { delay, systemClock } from "../../src/platform/clock.ts";
-import type { ClaudeOptions } from "../../src/providers/claude/claude-provider.ts";
 import { createGates } from "../../src/providers/scripted/gates.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { gate, repeat, say } from "../../src/providers/scripted/script.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
-import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
@@ -27,30 +25,24 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  async function open(
-    home: Home,
-    { more = {}, options = {} }: { more?: Partial<RuntimeOptions>; options?: ClaudeOptions } = {},
-  ) {
+  async function open(home: Home) {
     if ("missing" in claude) throw new Error(claude.missing);
     return createRuntime({
       store: createMemoryStore(),
       providers: {
-        claude: await claudeAdapter(claude, home, options),
+        claude: await claudeAdapter(claude, home),
         scripted: scripted(
           { "/root/one": [gate("g"), repeat(say("ONE"))], "/root/two": [gate("g"), repeat(say("TWO"))] },
           { gates },
         ),
       },
-      // A program begins slowly where others run beside it.
-      limits: { ...more.limits },
-      ...more,
     });
   }
 
-  async function asked(tree: TreeHandle, event: "request" = "request") {
+  async function asked(tree: TreeHandle) {
     let found: Awaited<ReturnType<TreeHandle["requests"]>> = [];
     await waitUntil(
-      `a ${event} is there`,
+      "it has asked",
       async () => {
         found = await tree.requests();
         return found.length > 0;
@@ -110,7 +102,7 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
     expect(await next.outcome()).toMatchObject({ ending: "completed", text: "on we go" });
   });
 
-  test("SEC-3 what it would ask its user about waits for an approval, and a no is told", async () => {
+  test("INT-6 what it would ask its user about waits for an approval, and an interrupt cancels that", async () => {
     const home = claudeHome(server);
     await using runtime = await open(home);
     const tree = await runtime.openTree({ provider: "claude", workspace: home.workspace });
@@ -125,6 +117,11 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
     const again = await tree.root.send(`${write("yes")} ${ask.text("written")}`);
     await tree.answer((await asked(tree)).id, { verdict: "approved", note: null });
     expect(await again.outcome()).toMatchObject({ ending: "completed", text: "written" });
+    const stopped = await tree.root.send(`${write("never")} ${ask.text("never said")}`);
+    await asked(tree);
+    await tree.root.interrupt();
+    expect(await stopped.outcome()).toMatchObject({ ending: "interrupted" });
+    expect(await tree.requests()).toEqual([]);
   });
 
   test("POL-2 an agent has the tools that its effects allow, and `execute` alone is refused", async () => {
@@ -161,7 +158,9 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
     expect(await forked.outcome()).toMatchObject({ ending: "completed", text: "of the fork" });
     expect(JSON.stringify(server.requests.at(-1)!.said)).toContain("second words");
     const { rows } = await runtime.threads.transfers(thread.id, { limit: 10 });
-    expect(rows.find(({ type }) => type === "fork")).toMatchObject({ strategy: "native" });
+    expect(rows.find(({ type }) => type === "fork")).toMatchObject({
+      resolution: { strategy: "native_fork" },
+    });
   });
 
   test("REC-4 nothing is left when the runtime is closed", async () => {

@@ -78,18 +78,22 @@ export class ClaudeProgram {
     this.over = this.#follow();
   }
 
-  /** @throws why it does not run, or has not begun to in time. */
-  async ready(): Promise<void> {
+  /** @throws why it does not run, or has not begun to in time; the signal's reason. */
+  async ready(signal?: AbortSignal): Promise<void> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = this.#clock.setTimer(this.#deadlineMs, () =>
       reject(new TransientError("PROVIDER_STALLED", "Claude has not begun to answer in time.", {})),
     );
+    const aborted = (): void => reject(signal?.reason);
+    signal?.addEventListener("abort", aborted);
     const gone = this.over.then((fault) => Promise.reject(fault ?? ended()));
     try {
+      signal?.throwIfAborted();
       await Promise.race([this.#query.initializationResult().catch(() => gone), gone, late]);
     } finally {
       timer.cancel();
-      gone.catch(() => undefined);
+      signal?.removeEventListener("abort", aborted);
+      for (const unheard of [gone, late]) unheard.catch(() => undefined);
     }
   }
 

@@ -54,17 +54,11 @@ interface Running {
   readonly selection: ClaudeSelection;
 }
 
-/** `fresh`: Claude knows nothing of it before its first turn. */
-interface Thread {
-  readonly id: string;
-  fresh: boolean;
-}
-
 export class ClaudeSession implements NativeSession, ClaudeListener {
   readonly negotiated = CLAUDE_CAPABILITIES;
   readonly #options: ClaudeSessionOptions;
   readonly #feed = new Feed<NativeEvent>();
-  #thread: Thread | null = null;
+  #threadId: string | null = null;
   #running: Running | null = null;
   #turn: ClaudeTurnUnderWay | null = null;
   /** All that the conversation has used; null when that is not known yet. */
@@ -82,7 +76,7 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
   async ensureThread(): Promise<NativeThread> {
     await this.#stop();
     const id = uuid(systemRandom);
-    this.#thread = { id, fresh: true };
+    this.#threadId = id;
     return { ref: refOf(id), head: null, turns: [], forkedFrom: null };
   }
 
@@ -90,9 +84,9 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
     const { nativeId: id } = ref;
     const turns = await this.#turnsOf(id);
     if (turns === null) throw lost(id);
-    if (this.#thread?.id !== id) {
+    if (this.#threadId !== id) {
       await this.#stop();
-      this.#thread = { id, fresh: false };
+      this.#threadId = id;
     }
     return nativeThread(id, turns, null);
   }
@@ -109,7 +103,7 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
     this.#turn = turn;
     try {
       const { model, effort, effects, workspace } = policy;
-      const program = await this.#programFor({ model, effort, effects, workspace });
+      const program = await this.#programFor({ model, effort, effects, workspace }, signal);
       signal.throwIfAborted();
       program.say({ id, content: wordsOf(input).join("\n\n") });
       return { turn: refOf(id) };
@@ -161,7 +155,7 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
     });
     if (id === null) throw refused(`it has no conversation ${source.nativeId} any more`);
     await this.#stop();
-    this.#thread = { id, fresh: false };
+    this.#threadId = id;
     return nativeThread(id, (await this.#turnsOf(id)) ?? [], source);
   }
 
@@ -231,32 +225,35 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
     return before === null ? usageOf(usage ?? {}) : less(total, before);
   }
 
-  async #programFor(selection: ClaudeSelection): Promise<ClaudeProgram> {
-    const thread = this.#thread;
-    if (thread === null) throw refused("it has no conversation to take a turn in");
+  async #programFor(selection: ClaudeSelection, signal: AbortSignal): Promise<ClaudeProgram> {
+    const id = this.#threadId;
+    if (id === null) throw refused("it has no conversation to take a turn in");
     if (this.#running !== null) {
       if (isSame(this.#running.selection, selection)) return this.#running.program;
       await this.#stop();
     }
-    const which = thread.fresh ? { sessionId: thread.id } : { resume: thread.id };
-    this.#used = thread.fresh ? NOTHING_USED : null;
+    // It keeps nothing of a conversation before its first turn.
+    const known = await this.#options.transcripts.has(id);
+    signal.throwIfAborted();
+    this.#used = known ? null : NOTHING_USED;
     // Its end is nobody's before it is ready: then the turn is refused, and the session goes on.
     let ready = false;
-    const program = this.#start(selection, which, {
+    const program = this.#start(selection, known ? { resume: id } : { sessionId: id }, {
       heard: (message) => this.heard(message),
       lost: (error) => {
         if (ready) this.lost(error);
       },
     });
+    const running = { program, selection };
+    this.#running = running;
     try {
-      await program.ready();
+      await program.ready(signal);
     } catch (error) {
+      if (this.#running === running) this.#running = null;
       await program.end();
       throw error;
     }
     ready = true;
-    thread.fresh = false;
-    this.#running = { program, selection };
     return program;
   }
 

@@ -45,9 +45,17 @@ export function settingsFor(
   };
 }
 
-/** The end of a task in the background would begin a turn that nobody asked for; its memory is the user's. */
+/**
+ * The end of a task in the background would begin a turn that nobody asked for; its memory is the user's; and tools are offered,
+ * and not searched for.
+ */
 export function environmentOf(
   env: Readonly<Record<string, string | undefined>>,
 ): Readonly<Record<string, string | undefined>> {
-  return { ...env, CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1", CLAUDE_CODE_DISABLE_AUTO_MEMORY: "1" };
+  return {
+    ...env,
+    CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1",
+    CLAUDE_CODE_DISABLE_AUTO_MEMORY: "1",
+    ENABLE_TOOL_SEARCH: "false",
+  };
 }

@@ -92,9 +92,8 @@ export class ClaudeToolServer {
   }
 }
 
-/** Offered from the start: it would have to be searched for otherwise. */
 function listed({ name, description, parameters }: ToolSpec): Json {
-  return { name, description, inputSchema: parameters, _meta: { "anthropic/alwaysLoad": true } };
+  return { name, description, inputSchema: parameters };
 }
 
 function resultOf(answer: NativeAnswer): JsonObject {

@@ -30,6 +30,10 @@ export class ClaudeTranscripts {
     this.#folder = join(settings, "projects");
   }
 
+  async has(sessionId: string): Promise<boolean> {
+    return (await this.#find(sessionId)) !== null;
+  }
+
   /** Null when there is none. */
   async read(sdk: ClaudeSdk, sessionId: string): Promise<ClaudeConversation | null> {
     const path = await this.#find(sessionId);
