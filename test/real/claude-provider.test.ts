@@ -157,6 +157,31 @@ testReal("claude", "has what is put into a turn for a part of it, in its forks t
   await session.close();
 });
 
+testReal("claude", "takes another model and folder for the next turn of a conversation", async (program) => {
+  await using server = await startModelServer();
+  const home = claudeHome(server);
+  const driver = await Driver.open(await claudeAdapter(program, home));
+  await driver.turn(ask.text("first"));
+  const before = server.requests.at(-1)!.body;
+  const { session, thread } = driver;
+  const policy = { model: "claude-opus-4-8", effort: "low", effects: [], maxOutputTokens: null };
+  await session.startTurn({
+    thread: thread.ref,
+    key: "another",
+    userMessage: ask.text("second"),
+    preambles: [{ kind: "note", channel: "synthetic_user", text: "the note" }],
+    policy: { ...policy, workspace: home.workspace },
+    signal: new AbortController().signal,
+  });
+  for await (const event of session.events()) if (event.type === "turn.terminal") break;
+  const { body, said } = server.requests.at(-1)!;
+  expect(body.model).toBe("claude-opus-4-8");
+  expect(body.output_config).not.toEqual(before.output_config);
+  const told = JSON.stringify(said);
+  for (const words of ["first", "the note", home.workspace]) expect(told).toContain(words);
+  await session.close();
+});
+
 testReal("claude", "fails with what the model has refused with, and goes on", async (program) => {
   await using server = await startModelServer();
   const home = claudeHome(server);

@@ -1,4 +1,5 @@
 /** A tree with Claude at its root, against a model on loopback: children, questions, approvals, policy, forks, crashes. */
+import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { delay, systemClock } from "../../src/platform/clock.ts";
 import { createGates } from "../../src/providers/scripted/gates.ts";
@@ -52,6 +53,11 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
     return found[0]!;
   }
 
+  /** Watched for from the call on. */
+  async function firstProgress(tree: TreeHandle): Promise<void> {
+    for await (const event of tree.events({ progress: true })) if (event.type === "progress") return;
+  }
+
   test("RUN-5 it spawns two children on another provider, waits for both, and answers", async () => {
     const home = claudeHome(server);
     await using runtime = await open(home);
@@ -92,12 +98,18 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
     expect(await work.outcome()).toMatchObject({ ending: "completed", text: "thanks" });
     expect(JSON.stringify(server.requests.at(-1)!.said)).toContain("blue");
 
-    const held = await tree.root.send(`${ask.text("so far")} ${ask.hold()}`);
+    // Long enough for a part of it to be shown.
+    const partial = "so far ".repeat(100);
+    const shown = firstProgress(tree);
+    const held = await tree.root.send(`${ask.text(partial)} ${ask.hold()}`);
     const request = await server.next(({ prompt }) => prompt.includes("so far"));
-    await request.sent;
+    await shown;
     await tree.root.interrupt();
     expect(await held.outcome()).toMatchObject({ ending: "interrupted" });
     expect(await request.closed).toBe("gone");
+    expect(await tree.root.transcript()).toContainEqual(
+      expect.objectContaining({ kind: "assistant", phase: "partial" }),
+    );
     const next = await tree.root.send(ask.text("on we go"));
     expect(await next.outcome()).toMatchObject({ ending: "completed", text: "on we go" });
   });
@@ -140,6 +152,42 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
     await expect(runtime.openTree({ provider: "claude", effects: ["execute"] })).rejects.toMatchObject({
       code: "POLICY_UNMET",
     });
+  });
+
+  test("POL-2 nothing of the user's settings is there, and words are no commands and name no files", async () => {
+    const home = claudeHome(server);
+    const hook = { type: "command", command: `touch ${home.path}/hooked` };
+    const hooks = { UserPromptSubmit: [{ hooks: [hook] }], SessionStart: [{ hooks: [hook] }] };
+    home.write(".claude/settings.json", JSON.stringify({ hooks, env: { LEAKED: "yes" } }));
+    home.write(".claude/CLAUDE.md", "the user's memory");
+    home.write("workspace/CLAUDE.md", "the project's memory");
+    home.write("workspace/secret.txt", "the secret");
+    const look = { command: "node", args: ["-e", `require("fs").writeFileSync("${home.path}/hooked", "")`] };
+    home.write("workspace/.mcp.json", JSON.stringify({ mcpServers: { look } }));
+    await using runtime = await open(home);
+    const tree = await runtime.openTree({ provider: "claude", workspace: home.workspace, effects: [] });
+    const work = await tree.root.send(`/clear @secret.txt @${home.workspace}/secret.txt ${ask.text("no")}`);
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "no" });
+    const { body, prompt } = server.requests.at(-1)!;
+    expect(prompt).toContain("/clear @secret.txt");
+    expect(JSON.stringify(body)).not.toMatch(/the secret|'s memory/);
+    expect(existsSync(`${home.path}/hooked`)).toBe(false);
+  });
+
+  test("SPN-1 a child on Claude calls in its own name", async () => {
+    await using runtime = await open(claudeHome(server));
+    const tree = await runtime.openTree({ provider: "claude" });
+    const task = `${ask.call("send_message", { target: "/root", message: "here I am" })} ${ask.text("sent")}`;
+    const spawn = { task_name: "w", message: task, fork_turns: "none", provider: "claude" };
+    const wait = ask.call("wait_agent", { targets: ["w"] });
+    const script = [ask.call("spawn_agent", spawn), wait, ask.text("it is done")];
+    const work = await tree.root.send(script.join(" "));
+    // What comes meanwhile is put into the turn, and is the last that the model is told then.
+    expect(await work.outcome()).toMatchObject({ ending: "completed" });
+    const sent = (await tree.root.transcript()).filter(
+      ({ kind }) => kind === "mail" || kind === "tool_result",
+    );
+    expect(JSON.stringify(sent)).toMatch(/\/root\/w[^]*here I am/);
   });
 
   test("S1-61 C4.15 a killed program is started anew by the next message, in the same conversation", async () => {
