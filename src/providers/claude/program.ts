@@ -25,7 +25,7 @@ export interface ClaudeProgramOptions {
 
 export interface ClaudeListener {
   heard(message: ClaudeMessage): void;
-  /** It is gone, and was not ended. */
+  /** It was ready, it is gone, and was not ended. */
   lost(error: ProviderError): void;
 }
 
@@ -43,6 +43,8 @@ export class ClaudeProgram {
   readonly #clock: Clock;
   readonly #deadlineMs: number;
   #process: ClaudeProcess | null = null;
+  #fault: ProviderError | null = null;
+  #isReady = false;
   #ending = false;
   /** Resolves with why it is gone; null when it was ended. Never rejects. */
   readonly over: Promise<ProviderError | null>;
@@ -78,22 +80,33 @@ export class ClaudeProgram {
     this.over = this.#follow();
   }
 
-  /** @throws why it does not run, or has not begun to in time; the signal's reason. */
+  /** Until then its end is told to whoever waits here. @throws why it does not run; what `inTime` throws. */
   async ready(signal?: AbortSignal): Promise<void> {
+    // Why it does not run is told by its end.
+    await this.inTime(
+      this.#query.initializationResult().catch(() => this.over),
+      signal,
+    );
+    if (this.#fault !== null) throw this.#fault;
+    this.#isReady = true;
+  }
+
+  /** What it is waited for with, for as long as it lives. @throws what ended it, `PROVIDER_STALLED`, or the signal's reason. */
+  async inTime<T>(answer: Promise<T>, signal?: AbortSignal): Promise<T> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = this.#clock.setTimer(this.#deadlineMs, () =>
-      reject(new TransientError("PROVIDER_STALLED", "Claude has not begun to answer in time.", {})),
+      reject(new TransientError("PROVIDER_STALLED", "Claude has not answered in time.", {})),
     );
     const aborted = (): void => reject(signal?.reason);
     signal?.addEventListener("abort", aborted);
     const gone = this.over.then((fault) => Promise.reject(fault ?? ended()));
     try {
       signal?.throwIfAborted();
-      await Promise.race([this.#query.initializationResult().catch(() => gone), gone, late]);
+      return await Promise.race([gone, answer, late]);
     } finally {
       timer.cancel();
       signal?.removeEventListener("abort", aborted);
-      for (const unheard of [gone, late]) unheard.catch(() => undefined);
+      for (const unheard of [gone, late, answer]) unheard.catch(() => undefined);
     }
   }
 
@@ -137,9 +150,9 @@ export class ClaudeProgram {
     if (fault !== null) process?.kill();
     await process?.ended;
     if (this.#ending) return null;
-    fault = process?.fault ?? fault ?? ended();
-    this.#listener.lost(fault);
-    return fault;
+    this.#fault = process?.fault ?? fault ?? ended();
+    if (this.#isReady) this.#listener.lost(this.#fault);
+    return this.#fault;
   }
 }
 

@@ -64,6 +64,7 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
   /** All that the conversation has used; null when that is not known yet. */
   #used: StepUsage | null = null;
   #gone: ProviderError | null = null;
+  #closed = false;
 
   constructor(options: ClaudeSessionOptions) {
     this.#options = options;
@@ -189,6 +190,7 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     this.#turn?.end();
     this.#turn = null;
     this.#feed.end();
@@ -235,26 +237,20 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
     // It keeps nothing of a conversation before its first turn.
     const known = await this.#options.transcripts.has(id);
     signal.throwIfAborted();
+    if (this.#closed) throw refused("its session is closed");
     this.#used = known ? null : NOTHING_USED;
-    // Its end is nobody's before it is ready: then the turn is refused, and the session goes on.
-    let ready = false;
-    const program = this.#start(selection, known ? { resume: id } : { sessionId: id }, {
-      heard: (message) => this.heard(message),
-      lost: (error) => {
-        if (ready) this.lost(error);
-      },
-    });
+    const program = this.#start(selection, known ? { resume: id } : { sessionId: id }, this);
     const running = { program, selection };
     this.#running = running;
     try {
       await program.ready(signal);
+      return program;
     } catch (error) {
+      // The turn is refused, and the session goes on.
       if (this.#running === running) this.#running = null;
       await program.end();
       throw error;
     }
-    ready = true;
-    return program;
   }
 
   #start(
@@ -301,23 +297,23 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
   /** A program that goes back to a message and forgets that at its end, unless there is something behind it. */
   async #goBack(id: string, upTo: string): Promise<void> {
     const note = uuid(systemRandom);
-    const kept = Promise.withResolvers<void>();
+    const { promise: kept, resolve } = Promise.withResolvers<void>();
     const { model, workspace } = this.#options.input;
     const program = this.#start(
       { model, effort: null, effects: [], workspace },
       { resume: id, resumeSessionAt: upTo },
       {
         heard: (message) => {
-          if (message.type === "result" && message.user_message_uuids.includes(note)) kept.resolve();
+          if (message.type === "result" && message.user_message_uuids.includes(note)) resolve();
         },
-        lost: (error) => kept.reject(error),
+        // Whoever waits for it is told.
+        lost: () => undefined,
       },
     );
-    kept.promise.catch(() => undefined);
     try {
       await program.ready();
       program.say({ id: note, content: TAKEN_BACK, asks: false });
-      await kept.promise;
+      await program.inTime(kept);
     } finally {
       await program.end();
     }
