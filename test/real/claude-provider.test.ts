@@ -155,6 +155,7 @@ testReal("claude", "has what is put into a turn for a part of it, in its forks t
   )({ source: thread.ref, boundary: { kind: "head" }, turns: [], intentId: "intent" });
   expect(fork.turns).toHaveLength(2);
   await session.close();
+  await gone(home);
 });
 
 testReal("claude", "takes another model and folder for the next turn of a conversation", async (program) => {
@@ -180,6 +181,7 @@ testReal("claude", "takes another model and folder for the next turn of a conver
   const told = JSON.stringify(said);
   for (const words of ["first", "the note", home.workspace]) expect(told).toContain(words);
   await session.close();
+  await gone(home);
 });
 
 testReal("claude", "fails with what the model has refused with, and goes on", async (program) => {
@@ -199,6 +201,7 @@ testReal("claude", "fails with what the model has refused with, and goes on", as
   );
   expect(said.join("")).toHaveLength(300_000);
   await driver.session.close();
+  await gone(home);
 });
 
 testReal("claude", "says so when nobody is signed in", async (program) => {
