@@ -163,7 +163,7 @@ export class Threads extends ThreadReads {
   async archive(id: string, options: ThreadCommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.archive", THREADS.command, { id, options });
     // Afterwards nothing is collected any more (C1.1).
-    await this.mirror(id);
+    await this.mirror(id, callOf(options));
     // Again, it is there to remove what an earlier one could not.
     const done = options.commandId === undefined && (await this.#thread(id)).state === "archived";
     if (!done) await this.#onThread("archive", id, {}, options);

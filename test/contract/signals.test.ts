@@ -132,6 +132,9 @@ const COMMANDS: Readonly<Record<string, Calls>> = {
   },
 };
 
+/** None is there; nothing was captured of its workspace. */
+const RUN = `run_${"a".repeat(21)}`;
+
 /** All else that is waited for. */
 const OTHERS: Readonly<Record<string, Calls>> = {
   Runtime: {
@@ -177,6 +180,12 @@ const OTHERS: Readonly<Record<string, Calls>> = {
     reference: ({ h, plain }, options) =>
       h.runtime.threads.reference(plain, { kind: "latest_stable" }, options),
     inject: ({ h }, options) => h.runtime.threads.inject(`xfr_${"a".repeat(21)}`, options),
+    checkpoints: ({ h, plain }, options) => h.runtime.threads.checkpoints(plain, options),
+    diffCheckpoints: ({ h, plain }, options) =>
+      h.runtime.threads.diffCheckpoints(plain, { run: RUN, ...options }),
+    restoreCheckpoint: ({ h, plain }, options) =>
+      h.runtime.threads.restoreCheckpoint(plain, { run: RUN, ...options }),
+    removeCheckpoint: ({ h, plain }, options) => h.runtime.threads.removeCheckpoint(plain, RUN, options),
     list: ({ h }, options) => h.runtime.threads.list({}, options),
     reconcile: ({ h, plain }, options) => h.runtime.threads.reconcile(plain, options),
     show: ({ h, plain }, options) => h.runtime.threads.show(plain, options),
