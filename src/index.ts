@@ -82,7 +82,7 @@ export type { ForkPoint, ForkPointName } from "./lineage/fork-points.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
 
-export type { ToolHints } from "./tools/built-in.ts";
+export type { ToolHints } from "./protocol/tool.ts";
 export type {
   HostCallOptions,
   HostTool,
