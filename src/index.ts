@@ -100,6 +100,8 @@ export { createMemoryStore, type MemoryStore, type MemoryStoreOptions } from "./
 export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
 export type { BrokenRow, MendableTable, Page, Store, StoreTx, StoreView } from "./store/port.ts";
 
+export { type AcpOptions, createAcpProvider } from "./providers/acp/acp-provider.ts";
+export type { AcpModes } from "./providers/acp/policy.ts";
 export { type CodexOptions, createCodexProvider } from "./providers/codex/codex-provider.ts";
 export type { CodexApprovals } from "./providers/codex/policy.ts";
 export {

@@ -23,7 +23,10 @@ const NOBODY = /no living agent|401|Unauthorized/i;
 
 type Wire = "2025" | "2026" | "stdio";
 
-describe("the bridge", () => {
+/** What comes over sockets and out of processes, on a machine that may be busy. */
+const until = (what: string, there: () => boolean) => waitUntil(what, there, { steps: 200_000 });
+
+describe("the bridge", { timeout: 60_000 }, () => {
   const clock = virtualClock();
   const bridge = new McpBridge({ clock, random: seededRandom(7), driver: "acp" });
   const open: (() => Promise<unknown>)[] = [];
@@ -39,7 +42,7 @@ describe("the bridge", () => {
     seated.seat.beginTurn((request) => asked.push(request));
     const answer = (at: number, output: string) =>
       seated.seat.respond(asked[at]!.ref, { kind: "tool", output, isError: false });
-    const untilAsked = (many: number) => waitUntil("it is asked", () => asked.length === many);
+    const untilAsked = (many: number) => until("it is asked", () => asked.length === many);
     return { seated, asked, answer, untilAsked };
   }
 
@@ -184,7 +187,7 @@ describe("the bridge", () => {
       const caller = await client(one.seated, wire);
       const first = caller.callTool(look("a"));
       await one.untilAsked(1);
-      await waitUntil("it is held", () => clock.pending().length === 1);
+      await until("it is held", () => clock.pending().length === 1);
       await clock.advance(HOLD_MS - 1);
       expect(clock.pending()).toHaveLength(1);
       await clock.advance(1);
@@ -219,10 +222,10 @@ describe("the bridge", () => {
       const caller = await client(one.seated, wire);
       const leaving = new AbortController();
       const called = caller.callTool(look("a", "c1"), { signal: leaving.signal });
-      await waitUntil("it is held", () => clock.pending().length === 1);
+      await until("it is held", () => clock.pending().length === 1);
       leaving.abort(new Error("it hangs up"));
       await expect(called).rejects.toThrow("it hangs up");
-      await waitUntil("nobody waits any more", () => clock.pending().length === 0);
+      await until("nobody waits any more", () => clock.pending().length === 0);
       const given = one.answer(0, "seen");
       const state = await Promise.race([given.then(() => "given"), Promise.resolve("open")]);
       expect(state).toBe("open");
