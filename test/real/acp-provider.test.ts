@@ -64,6 +64,9 @@ const agents: readonly Agent[] = [
   { name: "opencode", home: openCodeHome, args: ["acp"], leftOut: [QUESTION], patient: true },
 ];
 
+/** For an answer, on a machine that may be busy. */
+const BUSY_MS = 240_000;
+
 function adapterAt({ name, args = [], mode }: Agent, home: Home): NativeAdapter {
   const found = findReal(name);
   if ("missing" in found) throw new Error(found.missing);
@@ -71,6 +74,7 @@ function adapterAt({ name, args = [], mode }: Agent, home: Home): NativeAdapter 
     command: found.command,
     args: [...found.args, ...args],
     env: home.env,
+    deadlineMs: BUSY_MS,
     ...(mode === undefined ? {} : { mode }),
   });
   return {

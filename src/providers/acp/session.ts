@@ -13,7 +13,7 @@ import type { NativeRef } from "../../protocol/provider-thread.ts";
 import { Feed } from "../feed.ts";
 import type { ProviderError } from "../json-rpc.ts";
 import { type SeatedAgent, stdioServer } from "../mcp-bridge/endpoint.ts";
-import { SERVER_NAME } from "../mcp-bridge/mcp-server.ts";
+import { SERVER_NAME } from "../mcp-bridge/seat.ts";
 import type { NativePolicy, NativeSession, NativeSessionInput, NativeTurnInput } from "../port.ts";
 import { AcpAgent, type AcpAgentOptions, type AcpListener } from "./agent.ts";
 import { capabilitiesOf } from "./capabilities.ts";

@@ -6,7 +6,7 @@ import type { NativeItem } from "../../protocol/native-events.ts";
 import type { StepUsage } from "../../protocol/provider-events.ts";
 import type { NativeRef } from "../../protocol/provider-thread.ts";
 import type { JsonRpcRefusal } from "../json-rpc-message.ts";
-import { SERVER_NAME } from "../mcp-bridge/mcp-server.ts";
+import { SERVER_NAME } from "../mcp-bridge/seat.ts";
 import type { AcpToolCall, AcpUsage } from "./wire.ts";
 
 export const DRIVER = "acp";

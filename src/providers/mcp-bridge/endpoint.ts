@@ -13,7 +13,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { sha256 } from "../../platform/digest.ts";
 import type { Random } from "../../platform/ids.ts";
-import { type McpHandler, mcpHandler } from "./mcp-server.ts";
+import type { McpHandler } from "./mcp-server.ts";
 import { BridgeSeat, type SeatOptions } from "./seat.ts";
 import { answerWith, asWebRequest } from "./web.ts";
 
@@ -49,6 +49,8 @@ export class McpBridge {
 
   /** A seat for one agent with these tools. */
   async sit(tools: SeatOptions["tools"]): Promise<SeatedAgent> {
+    // The protocol's library takes its time to load, which nobody pays who has no such program.
+    const { mcpHandler } = await import("./mcp-server.ts");
     const { clock, driver, random } = this.#options;
     const token = Buffer.from(random.bytes(TOKEN_BYTES)).toString("base64url");
     const seat = new BridgeSeat({ clock, driver, tools, holdMs: HOLD_MS });

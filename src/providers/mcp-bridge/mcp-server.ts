@@ -5,10 +5,7 @@
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { ToolSpec } from "../../protocol/tool.ts";
-import type { BridgeSeat, ToolAnswer } from "./seat.ts";
-
-/** The name under which programs list our tools. */
-export const SERVER_NAME = "coppice";
+import { type BridgeSeat, SERVER_NAME, type ToolAnswer } from "./seat.ts";
 
 export type McpHandler = (request: Request) => Promise<Response>;
 

@@ -14,6 +14,9 @@ import type { NativeAnswer, NativeRequest } from "../../protocol/native-events.t
 import type { NativeRef } from "../../protocol/provider-thread.ts";
 import type { ToolSpec } from "../../protocol/tool.ts";
 
+/** The name under which programs list our tools. */
+export const SERVER_NAME = "coppice";
+
 export type ToolRequest = Extract<NativeRequest, { kind: "tool" }>;
 
 /** A call as it came. */
