@@ -146,7 +146,7 @@ describe.for(agents.map((agent) => [agent.name, agent] as const))("%s", ([name, 
         ].join(" "),
       );
       for await (const event of tree.events({ after: 0 }))
-        if (event.type === "wait.started" && event.path === "/root") break;
+        if (["wait.started", "work.ended"].includes(event.type) && event.path === "/root") break;
       gates.open("g");
       const outcome = await work.outcome();
       expect(outcome).toMatchObject({
@@ -222,7 +222,8 @@ describe.skipIf("missing" in findReal("claude-acp"))("approvals of claude-acp", 
     const tree = await runtime.openTree({ provider: "acp" });
     const command = { command: "touch made-by-it", description: "makes a file" };
     const work = await tree.root.send(`${ask.call("Bash", command)} ${ask.text("made")}`);
-    for await (const event of tree.events({ after: 0 })) if (event.type === "request.opened") break;
+    for await (const event of tree.events({ after: 0 }))
+      if (["request.opened", "work.ended"].includes(event.type)) break;
     const [request] = await tree.requests();
     expect(request).toMatchObject({ kind: "approval", about: { tool: "Bash" } });
     expect(JSON.parse(request!.about!.input)).toMatchObject({ command: "touch made-by-it" });
