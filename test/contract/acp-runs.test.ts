@@ -79,14 +79,14 @@ describe.for(STORES)("an agent that speaks ACP on %s", { timeout: 120_000 }, (st
 
   test("WAI-7 a wait is put off before its program gives up on it, is taken up again, and is one wait", async () => {
     const clock = virtualClock();
-    await using one = await open(store, { acp: { clock } });
+    await using one = await open(store, { acp: { clock }, tree: { limits: { transportWaitMs: 20_000 } } });
     const { h, agent, look, event } = one;
     const wait = { call: "wait_agent", input: { targets: ["kid"], timeout_ms: 600_000 } };
     const work = await h.tree.root.send(
       script({ call: "spawn_agent", input: KID }, wait, { tell: true }, wait, { tell: true }),
     );
     await event("run.waiting");
-    await clock.advance(45_000);
+    await clock.advance(20_000);
     await until("it was told", async () => {
       const root = await h.tree.root.summary();
       return root !== undefined && agent.heard("session/prompt").length === 1 && clock.pending().length === 1;

@@ -36,7 +36,7 @@ describe("the bridge", { timeout: 60_000 }, () => {
 
   /** An agent at the bridge in a turn, and what was asked of it. */
   async function agent() {
-    const seated = await bridge.sit([LOOK]);
+    const seated = await bridge.sit([LOOK], HOLD_MS);
     open.push(() => seated.leave());
     const asked: ToolRequest[] = [];
     seated.seat.beginTurn((request) => asked.push(request));
@@ -181,7 +181,7 @@ describe("the bridge", { timeout: 60_000 }, () => {
   });
 
   test.for<Wire>(["2025", "2026", "stdio"])(
-    "WAI-7 no call is held longer than 45 s; made again, it goes on and brings its result (%s)",
+    "WAI-7 no call is held longer than its transport bears; made again, it goes on and brings its result (%s)",
     async (wire) => {
       const one = await agent();
       const caller = await client(one.seated, wire);

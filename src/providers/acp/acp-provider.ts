@@ -79,7 +79,7 @@ export function createAcpProvider(options: AcpOptions): NativeAdapter {
       return AcpSession.open({
         agent: { command, args, env, cwd, clock, deadlineMs, graceMs: GRACE_MS },
         input,
-        seated: input.tools.length === 0 ? null : await bridge.sit(input.tools),
+        seated: input.tools.length === 0 ? null : await bridge.sit(input.tools, input.transportWaitMs),
         policyOf: policy,
       });
     },

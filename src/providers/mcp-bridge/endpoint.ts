@@ -31,8 +31,6 @@ export interface SeatedAgent {
   leave(): Promise<void>;
 }
 
-/** Programs give up on a call after a minute. */
-const HOLD_MS = 45_000;
 /** As the longest line of a program. */
 const MAXIMUM_BODY_BYTES = 32 * 1024 * 1024;
 const TOKEN_BYTES = 32;
@@ -47,13 +45,13 @@ export class McpBridge {
     this.#options = options;
   }
 
-  /** A seat for one agent with these tools. */
-  async sit(tools: SeatOptions["tools"]): Promise<SeatedAgent> {
+  /** A seat for one agent with these tools, whose calls are held for so long. */
+  async sit(tools: SeatOptions["tools"], holdMs: number): Promise<SeatedAgent> {
     // The protocol's library takes its time to load, which nobody pays who has no such program.
     const { mcpHandler } = await import("./mcp-server.ts");
     const { clock, driver, random } = this.#options;
     const token = Buffer.from(random.bytes(TOKEN_BYTES)).toString("base64url");
-    const seat = new BridgeSeat({ clock, driver, tools, holdMs: HOLD_MS });
+    const seat = new BridgeSeat({ clock, driver, tools, holdMs });
     const key = sha256(token);
     this.#seats.set(key, mcpHandler(seat, MAXIMUM_BODY_BYTES));
     const leave = async (): Promise<void> => {

@@ -26,6 +26,7 @@ const INPUT: NativeSessionInput = {
   instructions: null,
   effects: EFFECTS,
   tools: [LOOK],
+  transportWaitMs: 45_000,
   startProcess: unregisteredProcesses(systemClock, 2_000),
 };
 const POLICY: NativePolicy = {
