@@ -28,8 +28,8 @@ interface Agent {
   readonly mode?: string;
   /** What the checks want of a model that this program does not make of it. */
   readonly leftOut: readonly string[];
-  /** It tries a model that fails again, for longer than a test waits. */
-  readonly patient?: boolean;
+  /** What a model does at which a turn fails that was accepted; an answer with 500 unless given. */
+  readonly failure?: string;
   /** It never hangs up on the model. */
   readonly stays?: boolean;
   /** What stands before a tool of ours, where the program has others of the same name. */
@@ -61,7 +61,14 @@ const agents: readonly Agent[] = [
     before: "mcp__coppice.",
     silent: true,
   },
-  { name: "opencode", home: openCodeHome, args: ["acp"], leftOut: [QUESTION], patient: true },
+  {
+    name: "opencode",
+    home: openCodeHome,
+    args: ["acp"],
+    leftOut: [QUESTION],
+    // It tries what fails with 500 again, for longer than a test waits, and says nothing before it has failed.
+    failure: `${ask.call("glob", { pattern: "*" })} ${ask.error(400)}`,
+  },
 ];
 
 /** For an answer, on a machine that may be busy. */
@@ -83,14 +90,14 @@ function adapterAt({ name, args = [], mode }: Agent, home: Home): NativeAdapter 
   };
 }
 
-const scripts = ({ patient }: Agent): Readonly<Record<NativeBehaviour, string>> => ({
+const scripts = ({ failure = ask.error(500) }: Agent): Readonly<Record<NativeBehaviour, string>> => ({
   text: ask.text("one"),
   empty: ask.empty(),
   calls: `${ask.call("look", { at: "a" })} ${ask.text("seen")}`,
   question: ask.text("one"),
   silence: `${ask.text("one")} ${ask.hold()}`,
   refusal: ask.error(400),
-  failure: ask.error(patient === true ? 400 : 500),
+  failure,
 });
 
 describe.for(agents.map((agent) => [agent.name, agent] as const))("%s", ([name, agent]) => {
@@ -201,7 +208,7 @@ describe.for(agents.map((agent) => [agent.name, agent] as const))("%s", ([name, 
     test("RUN-4 a model that fails fails the run, with its words", async () => {
       await using runtime = await open(agent.home(server));
       const tree = await runtime.openTree({ provider: "acp" });
-      const work = await tree.root.send(ask.error(400));
+      const work = await tree.root.send(agent.failure ?? ask.error(400));
       expect(await work.outcome()).toMatchObject({
         ending: "provider_error",
         error: { message: expect.stringContaining("scripted failure 400") },
