@@ -82,7 +82,7 @@ export type { ForkPoint, ForkPointName } from "./lineage/fork-points.ts";
 
 export { defineTool, type OwnTool, type ToolDefinition, type ToolRun } from "./tools/define-tool.ts";
 
-export type { ToolHints } from "./tools/built-in.ts";
+export type { ToolHints } from "./protocol/tool.ts";
 export type {
   HostCallOptions,
   HostTool,
@@ -103,6 +103,8 @@ export type { BrokenRow, MendableTable, Page, Store, StoreTx, StoreView } from "
 export { type ClaudeOptions, createClaudeProvider } from "./providers/claude/claude-provider.ts";
 export type { ClaudeApprovals } from "./providers/claude/policy.ts";
 export type { ClaudeQuery, ClaudeSdk, ClaudeSessionStore } from "./providers/claude/sdk.ts";
+export { type AcpOptions, createAcpProvider } from "./providers/acp/acp-provider.ts";
+export type { AcpModes } from "./providers/acp/policy.ts";
 export { type CodexOptions, createCodexProvider } from "./providers/codex/codex-provider.ts";
 export type { CodexApprovals } from "./providers/codex/policy.ts";
 export {

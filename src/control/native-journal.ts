@@ -264,6 +264,7 @@ export function openNative(tree: Tree, agent: AgentRecord, provider: string): Pr
     effects: config.effects,
     instructions: config.instructions,
     tools: tree.shared.toolHost.specs(agent, tree),
+    transportWaitMs: tree.limits.transportWaitMs,
     startProcess: processesOf(tree, threadId),
   });
 }

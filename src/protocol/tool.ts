@@ -5,12 +5,24 @@ import type { Json, JsonObject } from "./json.ts";
 import type { Limits } from "./limits.ts";
 import type { Profile } from "./profile.ts";
 
+/** What a host may want to know before it lets a model call. */
+export interface ToolHints {
+  readonly readOnly: boolean;
+  readonly destructive: boolean;
+  readonly idempotent: boolean;
+  /** It reaches what is outside of the caller's tree. */
+  readonly openWorld: boolean;
+}
+
 export interface ToolSpec {
   readonly name: string;
+  /** For people. */
+  readonly title?: string;
   readonly description: string;
   /** JSON Schema of the arguments. */
   readonly parameters: JsonObject;
   readonly effects: readonly Effect[];
+  readonly hints?: ToolHints;
 }
 
 export interface ToolInvocation {

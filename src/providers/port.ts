@@ -107,6 +107,8 @@ export interface NativeSessionInput {
   readonly instructions: string | null;
   /** Tools of ours that it may call; each call comes as a request and is answered by `respond`. */
   readonly tools: readonly ToolSpec[];
+  /** Milliseconds that a call of these may last where its transport is given up on after that (WAI-7). */
+  readonly transportWaitMs: number;
   /** Of the tree: registered with it, ended with its ownership, swept by its next owner (REC-4). */
   readonly startProcess: StartProcess;
 }

@@ -1,6 +1,7 @@
 /** Drives one session of a native adapter for the conformance suite: its conversation, and the turns that are asked of it. */
 import assert from "node:assert/strict";
 import { EFFECTS } from "../protocol/agent.ts";
+import { DEFAULT_LIMITS } from "../protocol/limits.ts";
 import { systemClock } from "../platform/clock.ts";
 import { unregisteredProcesses } from "../platform/process-group.ts";
 import type { NativeEvent, NativeThread, NativeTurn } from "../protocol/native-events.ts";
@@ -48,6 +49,7 @@ export class Driver {
       instructions: null,
       effects: EFFECTS,
       tools: [LOOK],
+      transportWaitMs: DEFAULT_LIMITS.transportWaitMs,
       startProcess: unregisteredProcesses(systemClock, GRACE_MS),
     });
     const thread =

@@ -126,17 +126,19 @@ export function nativeProviderConformance(open: Open): readonly ConformanceCheck
       "P5 stops a turn, which ends as interrupted and not with the acknowledgement",
       "silence",
       async (driver) => {
-        const events = await driver.turn("hello", async (event) => {
-          if (event.type === "item") await driver.session.interruptTurn(driver.thread.ref, "turn-1");
-        });
+        const events = await driver.turn(
+          "hello",
+          onFirstWords(() => driver.session.interruptTurn(driver.thread.ref, "turn-1")),
+        );
         assert.equal(terminalOf(events).outcome, "interrupted");
       },
     ),
     check("P5 its events break when it dies in the middle of a turn", "silence", async (driver, { kill }) => {
       const error = await failure(
-        driver.turn("hello", async (event) => {
-          if (event.type === "item") kill();
-        }),
+        driver.turn(
+          "hello",
+          onFirstWords(async () => kill()),
+        ),
       );
       assertTyped(error);
       assertTyped(await failure(driver.start("again")));
@@ -145,11 +147,13 @@ export function nativeProviderConformance(open: Open): readonly ConformanceCheck
       const { session, can, thread } = driver;
       if (!can.turns.steer) return missing(() => nativeCall(session, "steerTurn"), "turns.steer");
       const steer = nativeCall(session, "steerTurn");
-      await driver.turn("hello", async (event) => {
-        if (event.type !== "item") return;
-        await steer({ thread: thread.ref, key: "turn-1", userMessage: "and this", preambles: [] });
-        await session.interruptTurn(thread.ref, "turn-1");
-      });
+      await driver.turn(
+        "hello",
+        onFirstWords(async () => {
+          await steer({ thread: thread.ref, key: "turn-1", userMessage: "and this", preambles: [] });
+          await session.interruptTurn(thread.ref, "turn-1");
+        }),
+      );
       const late = steer({ thread: thread.ref, key: "turn-1", userMessage: "too late", preambles: [] });
       assertTyped(await failure(late));
     }),
@@ -232,6 +236,16 @@ export function nativeProviderConformance(open: Open): readonly ConformanceCheck
       );
     }),
   ];
+}
+
+/** Once, when the turn says something, which may be a piece of it. */
+function onFirstWords(body: () => Promise<void>): (event: NativeEvent) => Promise<void> {
+  let said = false;
+  return async (event) => {
+    if (said || (event.type !== "item" && event.type !== "delta")) return;
+    said = true;
+    await body();
+  };
 }
 
 function textOf(events: readonly NativeEvent[]): string {

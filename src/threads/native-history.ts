@@ -58,7 +58,7 @@ export function openToRead(
   startProcess: StartProcess,
 ): Promise<NativeSession> {
   const { model, workspace } = config;
-  const nothing = { effects: [], instructions: null, tools: [] };
+  const nothing = { effects: [], instructions: null, tools: [], transportWaitMs: 0 };
   return adapter.openSession({ treeId, threadId, path, model, workspace, ...nothing, startProcess });
 }
 

@@ -7,7 +7,7 @@
  */
 import { z } from "zod";
 import type { Json, JsonObject } from "../protocol/json.ts";
-import type { Caller, ToolOutcome } from "../protocol/tool.ts";
+import type { Caller, ToolHints, ToolOutcome } from "../protocol/tool.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { checkArguments } from "./arguments.ts";
 
@@ -20,15 +20,6 @@ export interface BuiltInCall {
   readonly signal: AbortSignal;
   /** The longest that a wait may hold the call (WAI-7); null inside our own loop, and for a host without such a limit. */
   readonly longestWaitMs: number | null;
-}
-
-/** What a host may want to know before it lets a model call. */
-export interface ToolHints {
-  readonly readOnly: boolean;
-  readonly destructive: boolean;
-  readonly idempotent: boolean;
-  /** It reaches what is outside of the caller's tree. */
-  readonly openWorld: boolean;
 }
 
 export interface BuiltIn {

@@ -11,11 +11,12 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RequestId, ThreadId } from "../protocol/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
+import type { ToolHints } from "../protocol/tool.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { heldApproval } from "../control/held-wait.ts";
 import { check, optionsOf, signalSchema, withMethods } from "../platform/check.ts";
 import { parseObject } from "./arguments.ts";
-import type { AgentCaller, BuiltIn, ToolHints } from "./built-in.ts";
+import type { AgentCaller, BuiltIn } from "./built-in.ts";
 import { agentBuiltIns, builtInsFor, hostBuiltIns } from "./built-ins.ts";
 import { errorOutput, refusalOutput, unknownTool } from "./refusal.ts";
 

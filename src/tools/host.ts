@@ -88,11 +88,13 @@ export function createToolHost(parts: ToolHostParts): ToolHost {
 
   return {
     specs: (agent, tree): readonly ToolSpec[] => [
-      ...builtInsOf(agent, tree).map(({ name, description, parameters }) => ({
+      ...builtInsOf(agent, tree).map(({ name, title, description, parameters, hints }) => ({
         name,
+        title,
         description,
         parameters,
         effects: [],
+        hints,
       })),
       ...ownOf(agent).map((tool) => ({
         name: tool.name,

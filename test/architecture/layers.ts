@@ -28,7 +28,11 @@ export const table: Readonly<Record<string, Row>> = {
   protocol: { folders: [], node: false },
   platform: { folders: ["protocol"], packages: ["nanoid", "pino", "@opentelemetry/api"] },
   store: { folders: ["protocol", "platform"], packages: ["node:sqlite"] },
-  providers: { folders: ["protocol", "platform"], packageTypes: ["@ai-sdk/provider"] },
+  providers: {
+    folders: ["protocol", "platform"],
+    packages: ["@modelcontextprotocol/server"],
+    packageTypes: ["@ai-sdk/provider"],
+  },
   policy: { folders: ["protocol", "platform"], packages: ["yaml"] },
   mailbox: { folders: ["protocol", "platform"], types: ["store"] },
   execution: { folders: ["protocol", "platform"], types: ["store"], packages: ["p-queue"] },

@@ -53,7 +53,7 @@ export const surroundings: readonly Contract[] = [
     behaviour:
       "Network surfaces bind loopback, want a token, check where a request comes from, and bound its body.",
     source: guarantee,
-    deferred: "comes with the daemon",
+    partly: "the daemon",
   },
   {
     id: "SEC-3",

@@ -2,10 +2,11 @@
  * A home of its own for a real program: no setting, key or history of the person or machine that runs the tests reaches it, and
  * nothing that it leaves behind outlasts the test.
  */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
+import { processesWith } from "../../support/processes.ts";
 
 export interface Home {
   readonly path: string;
@@ -47,9 +48,9 @@ export function makeHome(env: Readonly<Record<string, string>> = {}): Home {
       writeFileSync(join(path, file), text);
       return join(path, file);
     },
-    processes: () => processesIn(path).map(({ command }) => command),
+    processes: () => processesWith(`HOME=${path}`).map(({ command }) => command),
     kill() {
-      for (const { pid } of processesIn(path)) process.kill(pid, "SIGKILL");
+      for (const { pid } of processesWith(`HOME=${path}`)) process.kill(pid, "SIGKILL");
     },
   };
   onTestFinished(() => {
@@ -57,20 +58,4 @@ export function makeHome(env: Readonly<Record<string, string>> = {}): Home {
     rmSync(path, { recursive: true, force: true, maxRetries: 10 });
   });
   return home;
-}
-
-/** By their environment, which they hand on to what they start: a process that has left its group is found too. */
-function processesIn(home: string): { readonly pid: number; readonly command: string }[] {
-  return readdirSync("/proc").flatMap((name) => {
-    if (!/^\d+$/.test(name)) return [];
-    try {
-      const environment = readFileSync(`/proc/${name}/environ`, "utf8").split("\0");
-      if (!environment.includes(`HOME=${home}`)) return [];
-      const command = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").join(" ").trim();
-      return [{ pid: Number(name), command }];
-    } catch {
-      // It has ended meanwhile, or is somebody else's.
-      return [];
-    }
-  });
 }

@@ -38,6 +38,7 @@ const OPENING = {
   effects: [],
   instructions: null,
   tools: [],
+  transportWaitMs: 45_000,
   startProcess: () => Promise.reject(new Error("it has no processes")),
 };
 
