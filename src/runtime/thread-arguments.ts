@@ -8,6 +8,7 @@ import type { CheckpointId, ProviderThreadId, RunId } from "../protocol/ids.ts";
 import { CONTINUITIES, type ForkPolicy, forkPolicySchema } from "../protocol/thread.ts";
 import { optionsOf, signalSchema, variantsOf } from "../platform/check.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
+import { type ForkRequest, requireTitle } from "../threads/fork.ts";
 import type { RollbackOptions } from "../threads/rollback.ts";
 import { call, cursor, page, rows, text } from "./arguments.ts";
 import type { CheckpointRange, ThreadFilter, TranscriptOptions } from "./thread-reads.ts";
@@ -116,3 +117,19 @@ export const THREADS = {
     options: optionsOf<RollbackOptions & ThreadCommandOptions>({ ...THREAD_FIELDS.rollBack, ...command }),
   }),
 };
+
+const DEFAULT_POLICY = forkPolicySchema.parse({});
+
+/** What a fork is made of; what is left out has its default. */
+export function forkRequest(
+  source: string,
+  { at = { kind: "latest_stable" }, policy = DEFAULT_POLICY, title }: ForkChoice,
+): ForkRequest {
+  return {
+    source,
+    at,
+    policy,
+    title: title === undefined ? null : requireTitle(title),
+    createdBy: "user",
+  };
+}

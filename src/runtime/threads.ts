@@ -9,7 +9,6 @@ import type { CommandVerb } from "../protocol/command.ts";
 import type { HandoffId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
-import { forkPolicySchema } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { Begin, CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
@@ -21,7 +20,7 @@ import type { Tree } from "../control/tree.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
 import { pruneCheckpoints } from "../threads/checkpoints.ts";
 import { createThread } from "../threads/create.ts";
-import { type ForkPlan, type ForkRequest, requireTitle } from "../threads/fork.ts";
+import type { ForkPlan } from "../threads/fork.ts";
 import { syncHistory } from "../threads/history.ts";
 import { type ForkedThread, makeFork, planOf } from "../threads/make-fork.ts";
 import { previewStart, type StartPreview } from "../threads/preview.ts";
@@ -32,7 +31,7 @@ import { reconcileThread } from "../threads/reconcile.ts";
 import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
 import { requireOpenThread, type SelectionInput, selectionOf } from "../threads/verbs.ts";
 import { portsWhile } from "./ports-while.ts";
-import { type ForkChoice, THREADS } from "./thread-arguments.ts";
+import { type ForkChoice, forkRequest, THREADS } from "./thread-arguments.ts";
 import type {
   ThreadCommandOptions,
   ContinueOptions,
@@ -401,19 +400,4 @@ const carryOutHere =
 
 function callOf({ signal }: CallOptions): CallOptions {
   return { signal };
-}
-
-const DEFAULT_POLICY = forkPolicySchema.parse({});
-
-function forkRequest(
-  source: string,
-  { at = { kind: "latest_stable" }, policy = DEFAULT_POLICY, title }: ForkChoice,
-): ForkRequest {
-  return {
-    source,
-    at,
-    policy,
-    title: title === undefined ? null : requireTitle(title),
-    createdBy: "user",
-  };
 }
