@@ -5,61 +5,109 @@
 import { systemClock } from "../platform/clock.ts";
 import { findProgram } from "../platform/find-program.ts";
 import { startLineProcess } from "../platform/line-process.ts";
+import { CoppiceError } from "../protocol/errors.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
+import { createAcpProvider } from "../providers/acp/acp-provider.ts";
+import { CLAUDE_CAPABILITIES } from "../providers/claude/capabilities.ts";
+import { createClaudeProvider } from "../providers/claude/claude-provider.ts";
+import { loadClaudeSdk } from "../providers/claude/sdk.ts";
 import { CODEX_CAPABILITIES } from "../providers/codex/capabilities.ts";
 import { createCodexProvider } from "../providers/codex/codex-provider.ts";
 import type { ProviderAdapter } from "../providers/port.ts";
 
+/** What is said of one that is there, such as its version; or what to do when it is not. */
+type Found = { readonly there: string } | { readonly missing: string };
+
 interface AgentProgram {
-  readonly command: string;
-  /** What is typed to get it. */
-  readonly install: string;
   readonly capabilities: ThreadCapabilities;
   readonly provider: () => ProviderAdapter;
+  readonly find: () => Promise<Found>;
 }
 
-const PROGRAMS = {
+const PROGRAMS: Readonly<Record<string, AgentProgram>> = {
   codex: {
-    command: "codex",
-    install: "npm install -g @openai/codex, then: codex login",
     capabilities: CODEX_CAPABILITIES,
     provider: () => createCodexProvider(),
+    find: () => programOf("codex", "npm install -g @openai/codex, then: codex login"),
   },
-} as const satisfies Readonly<Record<string, AgentProgram>>;
+  claude: {
+    capabilities: CLAUDE_CAPABILITIES,
+    provider: () => createClaudeProvider(),
+    find: async () => sdkOfClaude(),
+  },
+};
 
-export const AGENT_PROGRAMS = Object.keys(PROGRAMS) as readonly (keyof typeof PROGRAMS)[];
+export const AGENT_PROGRAMS = Object.keys(PROGRAMS);
 
-export function agentProviders(): Readonly<Record<string, ProviderAdapter>> {
-  return Object.fromEntries(Object.entries(PROGRAMS).map(([name, { provider }]) => [name, provider()]));
+/** Whatever speaks the Agent Client Protocol has the name of its command: `acp:gemini --experimental-acp`. */
+const ACP = "acp:";
+
+export function isAgentProgram(name: string): boolean {
+  return AGENT_PROGRAMS.includes(name) || isAcp(name);
+}
+
+export function isAcp(name: string): boolean {
+  return name.startsWith(ACP) && name.slice(ACP.length).trim() !== "";
+}
+
+/** `acp` are names of that kind. */
+export function agentProviders(acp: Iterable<string>): Readonly<Record<string, ProviderAdapter>> {
+  return {
+    ...Object.fromEntries(Object.entries(PROGRAMS).map(([name, { provider }]) => [name, provider()])),
+    ...Object.fromEntries([...acp].map((name) => [name, acpProvider(name)])),
+  };
+}
+
+function acpProvider(name: string): ProviderAdapter {
+  const [command = "", ...args] = name.slice(ACP.length).trim().split(/\s+/u);
+  return createAcpProvider({ command, args });
 }
 
 export interface AgentProgramState {
   readonly name: string;
-  /** Null when it is not installed. */
-  readonly path: string | null;
-  /** What it says of itself; null when it says nothing in time. */
-  readonly version: string | null;
+  readonly found: Found;
   readonly capabilities: ThreadCapabilities;
-  /** What to do when it is missing. */
-  readonly install: string;
 }
 
-/** Asks each program for its version, and for nothing else: no login, no model, no money. */
+/** Asks each program for its version at most: no login, no model, no money. */
 export function agentProgramStates(): Promise<AgentProgramState[]> {
-  return Promise.all(Object.entries(PROGRAMS).map(([name, program]) => stateOf(name, program)));
+  return Promise.all(
+    Object.entries(PROGRAMS).map(async ([name, { find, capabilities }]) => ({
+      name,
+      found: await find(),
+      capabilities,
+    })),
+  );
 }
 
-async function stateOf(
-  name: string,
-  { command, capabilities, install }: AgentProgram,
-): Promise<AgentProgramState> {
-  const path = await findProgram({ command, args: [] }).catch(() => null);
-  const version = path === null ? null : await versionOf(path);
-  return { name, path, version, capabilities, install };
+function sdkOfClaude(): Found {
+  try {
+    loadClaudeSdk();
+    return { there: "its Agent SDK is installed; it has the login of Claude Code, or ANTHROPIC_API_KEY" };
+  } catch (error) {
+    if (!CoppiceError.is(error)) throw error;
+    return {
+      missing:
+        error.details["package"] === undefined
+          ? error.message
+          : `npm install ${String(error.details["package"])}`,
+    };
+  }
+}
+
+async function programOf(command: string, missing: string): Promise<Found> {
+  try {
+    const path = await findProgram({ command, args: [] });
+    return { there: `${(await versionOf(path)) ?? "does not tell its version"} (${path})` };
+  } catch (error) {
+    if (CoppiceError.is(error)) return { missing };
+    throw error;
+  }
 }
 
 const VERSION_MS = 5_000;
 
+/** Null when it says nothing in time, or cannot be run. */
 async function versionOf(path: string): Promise<string | null> {
   try {
     await using program = await startLineProcess(
@@ -69,7 +117,7 @@ async function versionOf(path: string): Promise<string | null> {
     using _deadline = deadline(() => void program.end({ graceMs: 0 }));
     for await (const line of program.lines) if (line.trim() !== "") return line.trim();
   } catch {
-    // It is there and cannot be run: its version is not known.
+    // What it is then shows when an agent needs it.
   }
   return null;
 }

@@ -5,7 +5,7 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { ROOT_PATH } from "../protocol/agent-path.ts";
-import { isThreadId } from "../protocol/ids.ts";
+import { isThreadId, type TreeId } from "../protocol/ids.ts";
 import { loadRoles } from "../policy/roles.ts";
 import { loadModel } from "../providers/model/load-model.ts";
 import { createModelProvider } from "../providers/model/model-provider.ts";
@@ -18,7 +18,7 @@ import type { TreeReader } from "../runtime/tree-reader.ts";
 import type { Store } from "../store/port.ts";
 import type { OwnTool } from "../tools/define-tool.ts";
 import { allPages } from "./all-pages.ts";
-import { AGENT_PROGRAMS, agentProviders } from "./agent-programs.ts";
+import { AGENT_PROGRAMS, agentProviders, isAcp, isAgentProgram } from "./agent-programs.ts";
 import { type Config, loadConfig } from "./config.ts";
 import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles, ROOT_INSTRUCTIONS } from "./demo/job.ts";
 import { demoProvider } from "./demo/provider.ts";
@@ -40,17 +40,39 @@ export interface ProviderChoice {
 }
 
 /** Reads and checks the user's module, where one is named. @throws CommandError, RejectedError `INVALID_ARGUMENT`. */
-export async function hostOf(options: { readonly config?: string }): Promise<Host> {
+export async function hostOf(options: {
+  readonly config?: string;
+  readonly provider?: string;
+}): Promise<Host> {
   const config = await loadConfig(options.config, [SCRIPTED, MODEL, ...PRACTICE, ...AGENT_PROGRAMS]);
   checkRuntimeOptions(config);
-  return new Host(config);
+  const host = new Host(config);
+  if (options.provider !== undefined) host.name(options.provider);
+  return host;
 }
 
 export class Host {
   readonly #config: Config;
+  /** Programs that are named by their commands, and are providers of its runtimes. */
+  readonly #acp = new Set<string>();
 
   constructor(config: Config = { providers: {} }) {
     this.#config = config;
+  }
+
+  /** A provider that is asked for, or that an agent runs on: before the runtime is made. */
+  name(provider: string): void {
+    if (isAcp(provider)) this.#acp.add(provider);
+  }
+
+  /** What the agents of a thread's tree run on. */
+  async learn(store: Store, thread: string): Promise<void> {
+    const agent = isThreadId(thread) ? await store.read((view) => view.agent(thread)) : undefined;
+    if (agent === undefined) return;
+    for await (const { config, thread: facts } of agentsOf(store, agent.treeId)) {
+      this.name(config.provider);
+      if (facts?.selection) this.name(facts.selection.provider);
+    }
   }
 
   /** A runtime with what the user's module names, and with the demo's own tools and roles for a tree of the demo alone. */
@@ -71,7 +93,7 @@ export class Host {
         [SCRIPTED]: demoProvider(pace),
         [MODEL]: models,
         ...Object.fromEntries(PRACTICE.map((name) => [name, practiceProvider(name, pace)])),
-        ...agentProviders(),
+        ...agentProviders(this.#acp),
         ...providers,
       },
       tools: this.#tools(demo),
@@ -129,7 +151,7 @@ export class Host {
   #choices(): string {
     const own = Object.keys(this.#config.providers);
     const yours = own.length === 0 ? "one of your own from --config" : `${own.join(", ")} of your --config`;
-    return `Choose ${PRACTICE.join(" or ")}, which need no key, ${AGENT_PROGRAMS.join(", ")}, which is a program of its own, ${yours}, or: --provider ${MODEL} --model openai/gpt-5`;
+    return `Choose ${PRACTICE.join(" or ")}, which need no key, ${AGENT_PROGRAMS.join(", ")} or acp:<command>, which are programs of their own, ${yours}, or: --provider ${MODEL} --model openai/gpt-5`;
   }
 
   /**
@@ -138,12 +160,8 @@ export class Host {
    */
   async requireRunnable(store: Store, tree: TreeReader, root: ProviderChoice | null = null): Promise<void> {
     const tools = this.#tools(await isDemo(store, tree.id));
-    const pages = allPages((after) =>
-      store.read((view) => view.agents(tree.id, ROOT_PATH, { limit: 500, after })),
-    );
-    for await (const { rows } of pages) {
-      for (const agent of rows) this.#requireKnown(agent, agent.path === ROOT_PATH ? root : null, tools);
-    }
+    for await (const agent of agentsOf(store, tree.id))
+      this.#requireKnown(agent, agent.path === ROOT_PATH ? root : null, tools);
   }
 
   #requireKnown(
@@ -153,6 +171,7 @@ export class Host {
   ): void {
     const elsewhere = "run the tree from the program that made it, or name your module by --config";
     const { provider, model } = asked ?? thread?.selection ?? config;
+    this.name(provider);
     const known =
       this.#own(provider) !== undefined ||
       isAgentProgram(provider) ||
@@ -171,8 +190,11 @@ export class Host {
   }
 }
 
-function isAgentProgram(name: string): boolean {
-  return AGENT_PROGRAMS.some((program) => program === name);
+async function* agentsOf(store: Store, treeId: TreeId): AsyncGenerator<AgentRecord> {
+  const pages = allPages((after) =>
+    store.read((view) => view.agents(treeId, ROOT_PATH, { limit: 500, after })),
+  );
+  for await (const { rows } of pages) yield* rows;
 }
 
 /** Whether an agent stands in a tree that the demo has made, or that was forked from one. */

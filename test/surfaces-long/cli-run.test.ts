@@ -1,6 +1,9 @@
 /** `coppice run`: a new tree for one task, and its answer. */
+import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { Place } from "../support/cli.ts";
+
+const AGENT = fileURLToPath(new URL("../support/acp-agent.mjs", import.meta.url));
 
 const place = new Place();
 afterAll(() => place[Symbol.dispose]());
@@ -35,6 +38,19 @@ describe("`coppice run`", () => {
       expect(ended).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(words) });
     }
     expect(await place.rows()).toEqual(before);
+  });
+
+  test("a program that speaks ACP is a provider by its command, for threads too", async () => {
+    const provider = `acp:${process.execPath} ${AGENT}`;
+    const env = { ACP_STORE: place.path };
+    const on = ["--store", place.store, "--provider", provider];
+    const ran = await place.start(["run", ...on, `go <<[{"say":"from the program"}]>>`], env).ended;
+    expect(ran).toMatchObject({ code: 0, stdout: "from the program\n" });
+    const made = await place.start(["thread", "new", ...on, "--json"], env).ended;
+    const { id } = JSON.parse(made.stdout) as { id: string };
+    const said = `go <<[{"say":"in a thread"}]>>`;
+    const told = await place.start(["thread", "continue", id, "--store", place.store, "--", said], env).ended;
+    expect(told).toMatchObject({ code: 0, stdout: "in a thread\n" });
   });
 
   test("RES-8 an agent program that is not installed is named, with what to do", async () => {

@@ -46,11 +46,9 @@ export function addDoctor(program: Command, terminal: Terminal, version: string)
         row(vendor.vendor, `${vendor.installed ? "installed" : `npm install ${vendor.package}`}; ${key}`);
       }
       for (const agent of agents) {
-        if (agent.path === null) row(agent.name, agent.install);
-        else {
-          row(agent.name, `${agent.version ?? "does not tell its version"} (${agent.path})`);
-          row("", abilitiesOf(agent.capabilities));
-        }
+        const { found } = agent;
+        row(agent.name, "missing" in found ? found.missing : found.there);
+        if (!("missing" in found)) row("", abilitiesOf(agent.capabilities));
       }
     });
 }

@@ -32,7 +32,7 @@ interface NewOptions extends ChangeOptions {
   readonly continuity?: "resume-native" | "projected-only";
 }
 
-export const PROVIDER_HELP = `${PRACTICE.join(" and ")} need no key; ${AGENT_PROGRAMS.join(", ")} are programs; \`model\` wants --model`;
+export const PROVIDER_HELP = `${PRACTICE.join(" and ")} need no key; ${AGENT_PROGRAMS.join(", ")} and acp:<command> are programs; \`model\` wants --model`;
 
 export function addThreadLife(thread: Command, terminal: Terminal): void {
   changeCommand(thread, "new", {

@@ -88,6 +88,7 @@ export async function withRuntime<T>(
   const store = await open();
   try {
     const demo = thread !== null && (await isDemo(store, thread));
+    if (thread !== null) await host.learn(store, thread);
     await using runtime = await host.runtime(store, { pace, demo });
     return await use({ store, threads: runtime.threads, host, runtime });
   } finally {

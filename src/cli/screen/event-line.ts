@@ -27,7 +27,9 @@ export function eventLine(event: RuntimeEvent, name: Names = shortName): EventLi
   const line = (what: string, style: Style | null = null): EventLine => ({ who, what: clean(what), style });
   switch (event.type) {
     case "tree.opened":
-      return line(`grows a root on ${text(data, "provider")}/${text(data, "model")}`);
+      return line(
+        `grows a root on ${[text(data, "provider"), text(data, "model")].filter((part) => part !== "").join("/")}`,
+      );
     case "tree.claimed":
       return line("has an owner", "dim");
     case "agent.spawned":
