@@ -153,7 +153,7 @@ async function take(
       session.run = run;
       session.ran = true;
       session.lifecycle.send(event);
-      tree.runs.set(threadId, { runId: run.id, candidate, grant, composed, drainedSeq: 0 });
+      tree.runs.set(threadId, { runId: run.id, candidate, grant, clock: null, composed, drainedSeq: 0 });
       // What it still waits for in the queue is this run's by now.
       cancel(tree, threadId);
     },
@@ -193,6 +193,8 @@ async function drive(tree: Tree, session: Session, signal: AbortSignal, generati
   const span = await startRunSpan(tree, session.agent, run);
   try {
     using clock = new RunClock(tree, session);
+    const active = tree.runs.get(session.agent.threadId);
+    if (active?.runId === run.id) active.clock = clock;
     await driveRun(session, new RunJournal(tree, session, { abort: signal, clock }, span), signal);
     await endRunSpan(tree, span, run);
   } catch (error) {

@@ -111,11 +111,17 @@ async function whileLent(
   signal: AbortSignal,
   wait: () => Promise<void>,
 ): Promise<void> {
-  try {
-    await wait();
-  } finally {
-    await haveBack(tree, run, left(), signal);
-  }
+  const lent = async (): Promise<void> => {
+    try {
+      await wait();
+    } finally {
+      await haveBack(tree, run, left(), signal);
+    }
+  };
+  const active = tree.runs.get(run.threadId);
+  // Nor does it count for the run's wall clock (RUN-3).
+  if (active?.runId === run.id && active.clock !== null) await active.clock.stoppedDuring(lent);
+  else await lent();
 }
 
 /** What is left of the time that a transport bears. */

@@ -18,6 +18,10 @@ export class RunClock implements Disposable {
   readonly #session: Session;
   readonly #over = new AbortController();
   readonly #timers: Timer[] = [];
+  /** What it stands still for, each beside the others. */
+  #stops = 0;
+  #stoppedAt = 0;
+  #done = false;
 
   constructor(tree: Tree, session: Session) {
     this.#tree = tree;
@@ -33,25 +37,38 @@ export class RunClock implements Disposable {
   /** Stands still meanwhile, and counts it as waited: what is done there has no time limit of ours. */
   async stoppedDuring<T>(work: () => Promise<T>): Promise<T> {
     const { clock } = this.#tree.shared;
-    const since = clock.now();
-    this[Symbol.dispose]();
+    if (this.#stops === 0) {
+      this.#stoppedAt = clock.now();
+      this.#cancel();
+    }
+    this.#stops += 1;
     try {
       return await work();
     } finally {
-      const waited = clock.now() - since;
-      if (waited > 0) await this.#waited(waited);
-      this.#start();
+      this.#stops -= 1;
+      if (this.#stops === 0 && !this.#done) {
+        const waited = clock.now() - this.#stoppedAt;
+        if (waited > 0) await this.#waited(waited);
+        this.#start();
+      }
     }
   }
 
+  /** The run is driven no more. */
   [Symbol.dispose](): void {
+    this.#done = true;
+    this.#cancel();
+  }
+
+  #cancel(): void {
     for (const timer of this.#timers.splice(0)) timer.cancel();
   }
 
   #start(): void {
     const tree = this.#tree;
     const limit = tree.limits.runWallClockMs;
-    if (limit === null || this.#session.run === null) return;
+    // It may have been stopped again, or be over, by the time that a stop is stored.
+    if (limit === null || this.#session.run === null || this.#stops > 0 || this.#done) return;
     const { id, reservedAt, waitedMs } = this.#session.run;
     const { clock } = tree.shared;
     const leftMs = Math.max(0, limit - (clock.now() - reservedAt - waitedMs));
@@ -62,7 +79,8 @@ export class RunClock implements Disposable {
   }
 
   async #waited(ms: number): Promise<void> {
-    const { id } = this.#session.run!;
+    if (this.#session.run === null) return;
+    const { id } = this.#session.run;
     await this.#tree.transact(
       (tx) => {
         const run = tx.store.run(id);

@@ -26,6 +26,7 @@ import type { Lease, StoreView } from "../store/port.ts";
 import { Reservations } from "./budget-scopes.ts";
 import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
+import type { RunClock } from "./run-clock.ts";
 import { EventHub } from "./event-hub.ts";
 import { HeldRuns } from "./held-runs.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
@@ -48,6 +49,8 @@ export interface ActiveRun {
   readonly runId: RunId;
   readonly candidate: Candidate;
   grant: Grant | null;
+  /** While it is driven. */
+  clock: RunClock | null;
   composed: boolean;
   drainedSeq: number;
 }

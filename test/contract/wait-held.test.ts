@@ -20,7 +20,7 @@ describe.each(STORES)("calls that wait in a run on %s", (store) => {
         ...options.scripts,
       },
       runtime: { limits: { residents: 1 }, ...options.runtime },
-      tree: { limits: { running: 1 } },
+      tree: options.tree ?? { limits: { running: 1 } },
     });
     const { agent, work } = await h.tree.root.spawn("a", "go");
     await h.provider.gates.arrived("a");
@@ -37,6 +37,39 @@ describe.each(STORES)("calls that wait in a run on %s", (store) => {
       [Symbol.asyncDispose]: () => h[Symbol.asyncDispose](),
     };
   }
+
+  test("RUN-3 what a call waits for does not count for the run's wall clock, whatever waits beside it", async () => {
+    await using one = await inRun({
+      tree: { limits: { running: 1, runWallClockMs: 20_000, wrapUpMs: 5_000 } },
+    });
+    const { h } = one;
+    await one.spawn("kid");
+    await h.clock.advance(1_000);
+    const waits = [0, 1].map(() => one.call("wait_agent", { targets: ["kid"], timeout_ms: 60_000 }));
+    await h.provider.gates.arrived("kid");
+    for (let second = 0; second < 15; second += 1) await h.clock.advance(1_000);
+    h.provider.gates.open("kid");
+    await Promise.all(waits);
+    const [run] = await look(h).runs("/root/a");
+    expect(run!.waitedMs).toBe(15_000);
+    await h.clock.advance(17_000);
+    h.provider.gates.open("a");
+    expect(await one.work.outcome()).toMatchObject({ ending: "completed", text: "a is done" });
+  });
+
+  test("RUN-3 a run whose call waits is cut off by what it takes outside of it", async () => {
+    await using one = await inRun({
+      tree: { limits: { running: 1, runWallClockMs: 20_000, wrapUpMs: 5_000 } },
+    });
+    const { h } = one;
+    await one.spawn("kid");
+    const waiting = one.call("wait_agent", { targets: ["kid"], timeout_ms: 60_000 });
+    await h.provider.gates.arrived("kid");
+    h.provider.gates.open("kid");
+    await waiting;
+    await h.clock.advance(25_000);
+    expect(await one.work.outcome()).toMatchObject({ ending: "time_limit" });
+  });
 
   test("WAI-5 permit and slot are lent: at one permit and one resident whoever is waited for runs", async () => {
     await using one = await inRun();
