@@ -124,7 +124,7 @@ async function runHere(run: DemoRun): Promise<DemoEnd | null> {
     await follow.end();
     await show.end();
     if (terminal.signal.aborted)
-      terminal.note("The tree is given back as it is. Go on with: npm start -- --resume");
+      terminal.note("The tree is given back as it is. Go on with: npx coppice demo --resume");
   }
 }
 

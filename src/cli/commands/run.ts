@@ -87,7 +87,7 @@ async function run(terminal: Terminal, task: string, options: Options): Promise<
     if (options.json !== true) terminal.note(`Look: ${commandLine("tree", at)}`);
     if (terminal.signal.aborted)
       terminal.note(
-        `The tree is given back. Go on with: ${commandLine("agent wait /root", { ...at, run: true })}`,
+        `The tree is given back; what was under way is cut off. Go on with: ${commandLine("agent followup /root", { ...at, config: options.config, run: true }, '"go on"')}`,
       );
   }
 }

@@ -40,7 +40,7 @@ export async function waitForWorks(
     const open = (await recordsOf(store, ids)).filter((work) => work.state !== "ended");
     if (open.length === 0) return;
     if ((await tree.owner()) === null) {
-      const demo = (await tree.record()).title === DEMO_TITLE ? ", or: npm start -- --resume" : "";
+      const demo = (await tree.record()).title === DEMO_TITLE ? ", or: npx coppice demo --resume" : "";
       throw new CommandError(
         EXIT.notFound,
         "NOT_OWNER",
