@@ -161,10 +161,11 @@ export class Threads extends ThreadReads {
   /** For good, and only what is closed (C2.1); the checkpoints of its workspace are removed. @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
   async archive(id: string, options: ThreadCommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.archive", THREADS.command, { id, options });
-    // Afterwards nothing is collected any more (C1.1).
-    await this.mirror(id, callOf(options));
+    const { state } = await this.#thread(id);
+    // Afterwards nothing is collected any more (C1.1); one that is open is refused, and changes nothing.
+    if (state === "closed") await this.mirror(id, callOf(options));
     // Again, it is there to remove what an earlier one could not.
-    const done = options.commandId === undefined && (await this.#thread(id)).state === "archived";
+    const done = options.commandId === undefined && state === "archived";
     if (!done) await this.#onThread("archive", id, {}, options);
     await this.#while(callOf(options), (ports) => pruneCheckpoints(ports, id));
     return this.get(id, callOf(options));

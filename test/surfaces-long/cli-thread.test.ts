@@ -113,7 +113,7 @@ describe("A → B → A", () => {
     const [id] = /hnd_\w+/.exec(told["transfers"]!.stdout)!;
     const { stdout } = await place.run("handoff", "show", id);
     expect(stdout).toContain("We use port 8080");
-    expect(stdout).toMatch(/^\d+ of 16,000 tokens \(\d+ bytes\), nothing left out$/m);
+    expect(stdout).toMatch(/^\d+ tokens at most \(\d+ bytes\), nothing left out$/m);
   });
 });
 

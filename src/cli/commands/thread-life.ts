@@ -131,7 +131,8 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
     .action((id: string, options: ChangeOptions) =>
       changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
-        await at.threads.mirror(id);
+        // What is refused changes nothing.
+        if (found.status === "closed") await at.threads.mirror(id);
         const { appliedBy } = await actOn(terminal, at, found, "archive", { thread: id }, options);
         const archived = await at.threads.archive(id);
         tellChange(terminal, options, appliedBy, archived, [`${archived.id} is archived.`]);
