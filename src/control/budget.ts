@@ -10,6 +10,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { BudgetKind, BudgetScope } from "../policy/budget.ts";
 import { AGENT_KEYS, TREE_KEYS } from "./budget-scopes.ts";
 import { deliver } from "./delivery.ts";
+import { keepUnsent, unsentOf } from "./drafts.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
 import type { Transaction } from "./transaction.ts";
 import { abortWaitsOf } from "./wait-ends.ts";
@@ -44,9 +45,12 @@ export function exhaust(
     const run = running.currentRun === null ? undefined : tx.store.run(running.currentRun);
     if (run !== undefined)
       stopRun(tx, running, run, "budget_exhausted", partial(running.threadId), path, error);
-    for (const work of tx.store.openWorksOf(target.threadId)) {
+    const works = tx.store.openWorksOf(target.threadId);
+    const unsent = works.flatMap((work) => unsentOf(tx, work));
+    for (const work of works) {
       endWork(tx, work.id, { ending: "budget_exhausted", text: "", error, quiet: path });
     }
+    keepUnsent(tx, target.threadId, unsent);
     tx.effects.wake.delete(target.threadId);
   }
   if (!announced) tellRoot(tx, path, scope.budget);

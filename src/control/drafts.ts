@@ -2,7 +2,14 @@
 import type { ThreadId } from "../protocol/ids.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import type { RunRecord } from "../protocol/run.ts";
+import type { WorkRecord } from "../protocol/work.ts";
 import { must, type Transaction } from "./transaction.ts";
+
+/** What a work was asked for with, before it ends, where no provider has accepted that. */
+export function unsentOf(tx: Transaction, { requestMailId }: WorkRecord): readonly MailRecord[] {
+  const request = tx.store.mail(requestMailId);
+  return request?.state === "accepted" ? [request] : [];
+}
 
 /**
  * What the user has written is kept where no provider has accepted it (C4.9, C5.13). It takes the place of a draft that was
@@ -13,7 +20,7 @@ export function keepUnsent(tx: Transaction, threadId: ThreadId, requests: readon
   const last = messages.at(-1);
   if (last === undefined) return;
   const draft = tx.store.draft(threadId);
-  const since = draft !== undefined && draft.clearedAt === null && draft.createdAt > last.createdAt;
+  const since = draft !== undefined && draft.clearedAt === null && draft.createdAt >= last.createdAt;
   const texts = [...(since ? [draft.text] : []), ...messages.map((mail) => wholeText(tx, mail))];
   tx.store.putDraft({
     threadId,

@@ -3,8 +3,8 @@
  * provider stands in that call. What was lent is had back before the call answers (EXE-4).
  *
  * - L1 The slot counts again at once, even over the limit (RES-2); the permit comes back through the queue, ahead of all new.
- * - L2 Where the transport would give up before, the permit is overdrawn: nothing is granted until that is repaid, and the next
- *   that is given back repays it. At most one a run, since a run has one permit.
+ * - L2 Where the transport would give up before, or the caller has, the permit is overdrawn: nothing is granted until that is
+ *   repaid, and the next that is given back repays it. At most one a run, since a run has one permit.
  */
 import type { RunRecord } from "../protocol/run.ts";
 import { apply, cancel, type Grant, lendSlot, poolOf, reclaimSlot } from "./dispatch.ts";
@@ -22,7 +22,7 @@ export function lend(tree: Tree, { id, threadId }: RunOf, what: "permit" | "perm
 
 /**
  * Resolves when the run has its permit again, after at most so long, or needs none any more: it is over, or waits itself.
- * @throws the signal's reason; it comes back all the same.
+ * @throws the signal's reason; the run goes on, and so the permit is overdrawn.
  */
 export async function haveBack(
   tree: Tree,
@@ -39,6 +39,9 @@ export async function haveBack(
   });
   try {
     await tree.watchers.until(async () => (lacking(tree, run) === null ? true : undefined), signal);
+  } catch (error) {
+    if (signal.aborted) overdraw(tree, run);
+    throw error;
   } finally {
     timer.cancel();
   }

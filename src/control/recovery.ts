@@ -2,12 +2,14 @@
  * Recovery: what becomes of runs that nobody drives, whoever finds them: the owner that claims a tree (REC-1), one that looks
  * again after a commit of unknown outcome, one that lets go of an agent. A second recovery finds nothing left to do.
  */
+import type { MailRecord } from "../protocol/mail.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { openCalls } from "../protocol/transcript.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
 import { requestOf } from "./collect.ts";
 import { deliver } from "./delivery.ts";
+import { keepUnsent, unsentOf } from "./drafts.ts";
 import { closeOpenCalls } from "./interrupt.ts";
 import { doubtLost } from "./native-thread.ts";
 import { appendItems, itemsOfRun, requestUnderWay, worksOfStart } from "./runs.ts";
@@ -85,12 +87,16 @@ export function voidRun(
 ): void {
   const works = worksOfStart(tx, run, run.reservedSeq);
   settleRun(tx, run.id, { status, reason: "not_accepted", text: "" });
+  const unsent: MailRecord[] = [];
   for (const id of works) {
     const work = must(tx.store.work(id), "work", id);
     if (work.state === "ended") continue;
     tx.store.putWork({ ...work, voids: work.voids + 1 });
-    if (work.voids + 1 >= ATTEMPTS) endLost(tx, id, run);
+    if (work.voids + 1 < ATTEMPTS) continue;
+    unsent.push(...unsentOf(tx, work));
+    endLost(tx, id, run);
   }
+  keepUnsent(tx, run.threadId, unsent);
 }
 
 /**

@@ -2,6 +2,7 @@
  * The record of a result's way home: from the run that has answered to whoever is owed it. Its handoff is the text that the mail
  * carries, and says what of the run that is (lineage C4.11, C8.6).
  */
+import { CoppiceError } from "../protocol/errors.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { TransferId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -24,7 +25,7 @@ export function putResultTransfer(
   const { runId, ending } = work.outcome!;
   const executor = tx.agent(work.executor);
   const run = runId === null ? undefined : tx.store.run(runId);
-  const answer = run === undefined ? null : newestStep(tx.store, executor, run);
+  const answer = run === undefined ? null : answerOf(tx, executor, run);
   const pending = resultTransfer({
     id: tx.id("xfr"),
     treeId: tx.treeId,
@@ -62,6 +63,16 @@ export function putResultTransfer(
     },
   );
   return transfer.id;
+}
+
+/** A work has to end whatever has become of what it did: null also where its transcript cannot be read. */
+function answerOf(tx: Transaction, executor: AgentRecord, run: RunRecord): number | null {
+  try {
+    return newestStep(tx.store, executor, run);
+  } catch (error) {
+    if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") throw error;
+    return null;
+  }
 }
 
 function rangesOf(

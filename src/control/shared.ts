@@ -35,7 +35,7 @@ export interface Shared {
   readonly lineage: LineageLimits;
   readonly verbs: PlanContext["verbs"];
   readonly longVerbs: LongVerbs;
-  /** Writes summaries of handoffs; null where none are wanted. */
+  /** Who writes a summary of a handoff; it answers null where none are wanted. */
   readonly summariser: ChooseSummariser;
   /** Secrets known by value, for text that is redacted while it streams. */
   readonly secrets: readonly string[];

@@ -3,7 +3,6 @@
  * is whole. Of a run that is cut nothing counts that came with its end; nor does anything of runs that were rolled back by
  * then, or that no provider took.
  */
-import { CoppiceError } from "../protocol/errors.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { CheckpointRecord } from "../protocol/snapshot.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -68,26 +67,18 @@ export function headOf(
 
 const PAGE = 16;
 
-/**
- * The newest step that is stored of a run; null for none, and where its transcript cannot be read. It is near the end, however
- * long the transcript is.
- */
+/** The newest step that is stored of a run; null for none. It is near the end, however long the transcript is. */
 export function newestStep(
   view: StoreView,
   { threadId, items }: Pick<AgentRecord, "threadId" | "items">,
   run: RunRecord,
 ): number | null {
-  try {
-    for (let end = items; end > run.firstItem; end -= PAGE) {
-      const from = Math.max(run.firstItem, end - PAGE);
-      const step = view
-        .items(threadId, from, end - from)
-        .findLast((item) => item.kind === "assistant" && item.runId === run.id);
-      if (step !== undefined) return step.index;
-    }
-  } catch (error) {
-    // A work has to end whatever has become of what it did.
-    if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") throw error;
+  for (let end = items; end > run.firstItem; end -= PAGE) {
+    const from = Math.max(run.firstItem, end - PAGE);
+    const step = view
+      .items(threadId, from, end - from)
+      .findLast((item) => item.kind === "assistant" && item.runId === run.id);
+    if (step !== undefined) return step.index;
   }
   return null;
 }

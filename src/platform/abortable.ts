@@ -9,8 +9,8 @@
 /** What every call takes that is waited for. */
 export interface CallOptions {
   /**
-   * Aborted before the store was asked: nothing is done. Aborted later: only this wait ends, and what was committed holds. The
-   * call rejects with the signal's reason.
+   * Aborted before the first commit of what was asked for: nothing is done. Aborted later: only this wait ends, and what was
+   * committed holds. The call rejects with the signal's reason.
    */
   readonly signal?: AbortSignal | undefined;
 }
@@ -21,6 +21,16 @@ export type Begin = () => void;
 /** Nobody waits for this error: its caller was told the signal's reason, which is no word of the store and none of ours. */
 export class CallerLeft extends Error {}
 
+/** For one first commit; what is done in several by themselves has one for each. */
+export function beginUnless(signal: AbortSignal | undefined): Begin {
+  let begun = false;
+  return () => {
+    if (signal?.aborted === true && !begun)
+      throw new CallerLeft("Whoever asked for this has left; nothing was done.");
+    begun = true;
+  };
+}
+
 /** @throws the signal's reason; else as `act`. */
 export async function abortable<T>(
   signal: AbortSignal | undefined,
@@ -28,11 +38,7 @@ export async function abortable<T>(
 ): Promise<T> {
   if (signal === undefined) return act(() => undefined);
   signal.throwIfAborted();
-  let begun = false;
-  const begin = (): void => {
-    if (signal.aborted && !begun) throw new CallerLeft("Whoever asked for this has left; nothing was done.");
-    begun = true;
-  };
+  const begin = beginUnless(signal);
   const left = Promise.withResolvers<never>();
   const leave = (): void => left.reject(signal.reason as Error);
   signal.addEventListener("abort", leave, { once: true });

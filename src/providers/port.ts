@@ -10,7 +10,8 @@
  *
  * An adapter with `loop: "theirs"` owns its loop: it is given a turn and tells what happens in it.
  *
- * - P4 P2 holds for every method. A refusal before acceptance rejects `startTurn` and no event of that turn comes.
+ * - P4 P2 holds for every method. A refusal before acceptance rejects `startTurn` and no event of that turn comes. It rejects with
+ *   the signal's reason only where nothing was sent: the conversation holds no such turn.
  * - P5 An accepted turn ends with one `turn.terminal`, unless the events themselves end or throw: then its provider is
  *   gone and the session with it. What `interruptTurn` answers is an acknowledgement and no end.
  * - P6 `resumeThread` works or throws; it never answers with an empty conversation. `startTurn` is only called while no

@@ -20,7 +20,7 @@ import { type Limits, limitsSchema } from "../protocol/limits.ts";
 import { type Profile, PROFILES } from "../protocol/profile.ts";
 import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
 import { canonicalJson } from "../platform/canonical-json.ts";
-import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
+import { abortable, type Begin, beginUnless, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
 import { gitCapture } from "../platform/workspace/git-capture.ts";
@@ -210,9 +210,9 @@ class OwnRuntime implements Runtime {
     check("Runtime.openPending", RUNTIME.openPending, options);
     this.#requireOpen();
     const { limit = 100, signal } = options;
-    return abortable(signal, (begin) => {
-      const open = (id: TreeId): Promise<TreeHandle> => this.#openTree({ id }, begin);
-      return openPendingTrees({ ...this.#threadPorts, shared: this.#shared, open }, limit);
+    return abortable(signal, () => {
+      const open = (id: TreeId): Promise<TreeHandle> => this.#openTree({ id }, beginUnless(signal));
+      return openPendingTrees({ ...this.#threadPorts, shared: this.#shared, open }, limit, { signal });
     });
   }
 

@@ -118,7 +118,10 @@ export class Threads extends ThreadReads {
     return this.get(id, callOf(options));
   }
 
-  /** What would happen if the next run went there: nothing is written, and no provider is asked. */
+  /**
+   * What would happen if the next run went there: nothing is written, and no provider is asked. A summary in it is the
+   * runtime's own, whoever will write that of the run.
+   */
   async preview(id: string, choice: SelectionInput, options: CallOptions = {}): Promise<StartPreview> {
     check("Threads.preview", THREADS.preview, { id, choice, options });
     return this.#while(options, async (ports) =>
@@ -227,10 +230,12 @@ export class Threads extends ThreadReads {
   async mergeBack(fork: string, options: MergeOptions = {}): Promise<TransferRecord> {
     check("Threads.mergeBack", THREADS.mergeBack, { fork, options });
     const { commandId, run, signal } = options;
-    const target = await this.#ports.store.read((view) => {
-      const { thread, threadId } = requireThread(view, fork);
-      return requireThread(view, options.into ?? thread?.lineage.parentThreadId ?? threadId);
-    });
+    const target = await this.#while({ signal }, ({ store }) =>
+      store.read((view) => {
+        const { thread, threadId } = requireThread(view, fork);
+        return requireThread(view, options.into ?? thread?.lineage.parentThreadId ?? threadId);
+      }),
+    );
     const asked = {
       verb: "merge_back",
       arguments: { fork, into: target.threadId, ...(run === undefined ? {} : { run }) },

@@ -10,6 +10,7 @@ import type { TreeRecord } from "../protocol/agent.ts";
 import { CoppiceError, type RejectedError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { ProvenDead } from "../protocol/process-identity.ts";
+import { type CallOptions, CallerLeft } from "../platform/abortable.ts";
 import { liveOwner, type Owner } from "../control/live-owner.ts";
 import { blockedBy, useOf } from "../control/load.ts";
 import type { Shared } from "../control/shared.ts";
@@ -86,8 +87,12 @@ export interface OpeningPorts {
   readonly open: (id: TreeId) => Promise<TreeHandle>;
 }
 
-/** Opens trees without a live owner that have something to do, at most `limit`. */
-export async function openPendingTrees(ports: OpeningPorts, limit: number): Promise<readonly TreeHandle[]> {
+/** Opens trees without a live owner that have something to do, at most `limit`. A caller that leaves has the next ones left. */
+export async function openPendingTrees(
+  ports: OpeningPorts,
+  limit: number,
+  { signal }: CallOptions,
+): Promise<readonly TreeHandle[]> {
   const { store, shared, provenDead, open } = ports;
   const { logger } = shared;
   const asked = new Set<TreeId>();
@@ -98,6 +103,7 @@ export async function openPendingTrees(ports: OpeningPorts, limit: number): Prom
     const ids = claimable.filter((id) => !asked.has(id)).slice(0, left);
     if (ids.length === 0) break;
     for (const id of ids) {
+      signal?.throwIfAborted();
       asked.add(id);
       const blocked = await store.read((view) => unlessBroken(() => blockedIn(view, id, shared)));
       if (blocked !== null) {
@@ -107,6 +113,7 @@ export async function openPendingTrees(ports: OpeningPorts, limit: number): Prom
       try {
         opened.push(await open(id));
       } catch (error) {
+        if (error instanceof CallerLeft) throw error;
         const code = CoppiceError.is(error) ? error.code : null;
         if (code === "RUNTIME_CLOSED") throw error;
         if (code !== "NOT_OWNER")

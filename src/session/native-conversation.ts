@@ -71,6 +71,8 @@ export class OpenTurn {
   readonly refused: Promise<never>;
   readonly refuse: (error: unknown) => void;
   accepted = false;
+  /** Aborted before its provider was told of it. */
+  unsent = false;
   ref: NativeRef | null = null;
   /** What it has said since the last step that was stored. */
   step = new Response();

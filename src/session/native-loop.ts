@@ -45,7 +45,7 @@ export async function driveNativeRun(
       const unheard = turn?.accepted === false;
       session.ending = native.stop();
       await session.ending;
-      if (unheard) await doubt(native, turn, ports);
+      if (unheard && !turn.unsent) await doubt(native, turn, ports);
     }
   }
 }
@@ -177,7 +177,10 @@ function startTurn(
       (started) => {
         turn.ref ??= namedTurn(started.turn);
       },
-      (error: unknown) => turn.refuse(asProviderFailure(error)),
+      (error: unknown) => {
+        turn.unsent = signal.aborted && error === signal.reason;
+        turn.refuse(asProviderFailure(error));
+      },
     );
 }
 

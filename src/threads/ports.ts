@@ -29,7 +29,7 @@ export interface ThreadPorts {
   readonly clock: Clock;
   /** What has taken the checkpoints of workspaces. */
   readonly capture: WorkspaceCapture;
-  /** Writes summaries of handoffs; null where none are wanted. */
+  /** Who writes a summary of a handoff; it answers null where none are wanted. */
   readonly summariser: ChooseSummariser;
   readonly providers: Readonly<Record<string, ProviderAdapter>>;
   readonly provenDead: ProvenDead;

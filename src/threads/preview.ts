@@ -12,6 +12,7 @@ import { destinationOf } from "../control/start.ts";
 import type { BuiltText } from "../control/start-build.ts";
 import { type Planned, planStart } from "../control/start-run.ts";
 import { covered } from "../lineage/coverage.ts";
+import { type ChooseSummariser, deterministic } from "../lineage/handoff/summarise.ts";
 import type { HandoffBase, StartBase } from "../lineage/start-plan.ts";
 import { estimateTokens } from "../policy/estimate-tokens.ts";
 import { itemsOf } from "./items.ts";
@@ -65,7 +66,7 @@ export async function previewStart(
     { provider: selection.provider, model: selection.model ?? adapter.defaultModel },
     capabilities,
   );
-  const { planned, refused, coverage, texts } = await toldTexts(ports.summariser, (memory) =>
+  const { planned, refused, coverage, texts } = await toldTexts(askingNobody(ports.summariser), (memory) =>
     ports.look(treeId, (look) => {
       const agent = look.agent(threadId) as AgentRecord & { readonly thread: ThreadFacts };
       const found = { coverage: coverageOf(look.store, agent), planned: null, refused: null };
@@ -103,6 +104,11 @@ export async function previewStart(
     knows: planned.record === null ? [] : covered(planned.record, planned.facts.handoffs),
     tells: [...contextTold(planned), ...texts.flatMap(textTold)],
   };
+}
+
+/** Whoever will write a summary may be a model, which is asked and paid for when the run starts. */
+function askingNobody(choose: ChooseSummariser): ChooseSummariser {
+  return async () => ((await choose(null)) === null ? null : deterministic);
 }
 
 /** What a thread opens on whose runs are told nothing else (C4.14). */

@@ -57,6 +57,22 @@ describe.each(STORES)("a message that no provider has accepted on %s", (store) =
     expect((await draft(h))!.text).toBe("one");
   });
 
+  test("C4.9 BUD-2 is a draft where what is under way spends that, and it still waits for its turn", async () => {
+    const h = await open({
+      tree: { budgets: { tokens: 1 } },
+      scripts: { "/root": [together(gate("spends"), say("an answer")), repeat(say("more"))] },
+    });
+    const first = await h.tree.root.send("one");
+    await h.provider.gates.arrived("spends");
+    const second = await h.tree.root.send("two", { onBusy: "queue" });
+    const third = await h.tree.root.send("three", { onBusy: "queue" });
+    h.provider.gates.open("spends");
+    await first.outcome();
+    expect((await second.outcome()).ending).toBe("budget_exhausted");
+    expect((await third.outcome()).ending).toBe("budget_exhausted");
+    expect((await draft(h))!.text).toBe("two\n\nthree");
+  });
+
   test("C4.9 C1.15 takes the place of the draft that its user went on from", async () => {
     const h = await open({ scripts: REFUSES });
     for (const message of ["one", "one, better"]) {

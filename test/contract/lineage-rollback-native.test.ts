@@ -152,6 +152,21 @@ describe.each(STORES)("a native rollback on %s", (store) => {
     },
   );
 
+  test("C9.5 INT-3 a turn that is interrupted before it was sent is none that it may hold", async () => {
+    const native = turnFork(SCRIPT, { history: "legacy" });
+    await using h = await open(store, native);
+    await runs(h, 1, 2);
+    native.fault("startTurn", hang("before"));
+    const asked = h.ask("q3;");
+    await native.gates.arrived("before");
+    await h.tree.root.interrupt();
+    native.gates.open("before");
+    expect(await asked).toMatchObject({ ending: "interrupted" });
+    await h.tree.idle();
+    expect((await behind(h))[0]!.unsureTurns).toBeUndefined();
+    expect(await back(h, 1, "demanded")).toMatchObject({ native: "rolled_back" });
+  });
+
   test("C9.5 C9.10 a rollback that ends elsewhere than was asked is no success, and the rest is not gone on with", async () => {
     for (const demanded of [true, false]) {
       const native = turnFork(SCRIPT, { history: "legacy" });

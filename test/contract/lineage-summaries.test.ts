@@ -72,6 +72,26 @@ describe.each(STORES)("summaries on %s", (store) => {
     expect(plain.summaryText).toContain("== Summary of the dialogue ==");
   });
 
+  test("C4.9 C6.6 a preview asks nobody, and shows what the runtime itself would write", async () => {
+    const asked: string[] = [];
+    const asking = async (prompt: string) => {
+      asked.push(prompt);
+      return summaryOf("paid for");
+    };
+    for (const summariser of [configured(asking), null]) {
+      const h = await opened(summariser, able(asking));
+      const tree = await h.runtime.openTree({ provider: "own" });
+      await (await tree.root.send("build it")).outcome();
+      const policy = { strategy: "replay", replay: { mode: "summary_plus_recent" } } as const;
+      const { thread } = await h.runtime.threads.fork(tree.id, { policy });
+      const { tells } = await h.runtime.threads.preview(thread.id, { provider: "scripted" });
+      expect(tells[0]!.text).toContain(
+        summariser === null ? "summaries are switched off" : "== Summary of the dialogue ==",
+      );
+    }
+    expect(asked).toEqual([]);
+  });
+
   test("C6.5 S2-30 switched off nobody is asked, not even a provider that could", async () => {
     const h = await opened(
       null,

@@ -117,6 +117,24 @@ describe.each(STORES)("after a restart on %s", (store) => {
     for (const tree of found.flat()) await tree.idle();
   });
 
+  test("REC-2 a caller who leaves has no further tree opened", async () => {
+    const three = await killed(store);
+    await using h = three.h;
+    h.runtime = await restarted(three);
+    const gone = new AbortController();
+    let writes = 0;
+    // The first is the claim of the first tree.
+    h.onWrite = () => {
+      if ((writes += 1) === 2) gone.abort(new Error("gone"));
+      return null;
+    };
+    await expect(h.runtime.openPending({ signal: gone.signal })).rejects.toThrow("gone");
+    await h.clock.settle();
+    const owners = (await h.runtime.trees()).rows.map((tree) => tree.owner?.pid ?? null);
+    expect(owners.filter((pid) => pid === 2)).toHaveLength(1);
+    h.provider.gates.openAll();
+  });
+
   test("REC-2 a command that waits for an owner is one more thing to do", async () => {
     const three = await killed(store);
     await using h = three.h;

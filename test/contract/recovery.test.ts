@@ -164,6 +164,20 @@ describe.each(STORES)("after a kill on %s", (store) => {
     });
   });
 
+  test("REC-1 C4.9 what the user has asked for with it is a draft then", async () => {
+    await using h = await harness({
+      store,
+      scripts: { "/root": [together(gate("before", { beforeAcceptance: true }), say("seven"))] },
+    });
+    const work = await h.tree.root.send("count");
+    for (const times of [1, 2, 3]) {
+      await h.provider.gates.arrived("before", times);
+      await h.crash();
+    }
+    expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "runtime_lost" });
+    expect((await h.runtime.threads.draft(h.tree.id))!.text).toBe("count");
+  });
+
   test("REC-1 an accepted run is settled runtime_lost, with one result per work it served; its steps stay", async () => {
     await using h = await harness({
       store,

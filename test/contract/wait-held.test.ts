@@ -148,6 +148,8 @@ describe.each(STORES)("calls that wait in a run on %s", (store) => {
     await h.provider.gates.arrived("kid");
     gone.abort(new Error("gone"));
     await expect(waiting).rejects.toThrow("gone");
+    // Its run works on at once, and is counted.
+    expect([one.permits.inUse, (await h.tree.counts()).running]).toEqual([2, 2]);
     h.provider.gates.open("kid");
     await look(h).until("the kid is done", async () => (await look(h).work("/root/a/kid")).state === "ended");
     await h.clock.settle();

@@ -53,6 +53,8 @@ export function follow(
       if (event.type === "request.opened") await onAsked?.();
     }
   })();
+  // Told when it is disposed of, and not before: it may fail while the command still waits for something else.
+  following.catch(() => undefined);
   return {
     async [Symbol.asyncDispose]() {
       stop.abort();

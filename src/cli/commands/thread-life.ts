@@ -147,5 +147,3 @@ export function requireTitle(title: string): void {
   if (length <= TITLE_CHARACTERS && title.isWellFormed()) return;
   throw badUse(`a title has at most ${TITLE_CHARACTERS} characters, and this one ${length}.`);
 }
-
-/** The folder itself, wherever links lead: threads of one folder are listed together. */

@@ -60,7 +60,7 @@ export class ClaudeToolServer {
     if (!parsed.success || parsed.data.id === undefined || parsed.data.method === undefined) return;
     const answer = { jsonrpc: "2.0", id: parsed.data.id };
     try {
-      const result = await this.#answer(parsed.data.method, parsed.data.params, parsed.data.id);
+      const result = await this.#answer(parsed.data.method, parsed.data.params);
       await transport.send({ ...answer, result });
     } catch (error) {
       const { code, message: text } =
@@ -70,7 +70,7 @@ export class ClaudeToolServer {
     }
   }
 
-  async #answer(method: string, params: unknown, requestId: string | number): Promise<JsonObject> {
+  async #answer(method: string, params: unknown): Promise<JsonObject> {
     switch (method) {
       case "initialize": {
         const { protocolVersion } = parse(initialize, params);
@@ -83,7 +83,10 @@ export class ClaudeToolServer {
         return { tools: this.#tools.map(listed) };
       case "tools/call": {
         const { name, arguments: input = {}, _meta } = parse(call, params);
-        const callId = _meta?.["claudecode/toolUseId"] ?? `mcp_${requestId}`;
+        const callId = _meta?.["claudecode/toolUseId"];
+        // It would wait for a call that is never heard of.
+        if (callId === undefined)
+          throw new JsonRpcFault(-32602, "this call does not say which one it is; a newer Claude Code does");
         return resultOf(await this.#called({ callId, name, input: JSON.stringify(input) }));
       }
       default:

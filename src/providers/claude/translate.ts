@@ -88,14 +88,14 @@ function figures(of: (figure: keyof StepUsage) => number): StepUsage {
   };
 }
 
-const NOT_SIGNED_IN: ReadonlySet<string> = new Set([
-  "authentication_failed",
-  "oauth_org_not_allowed",
-  "account_on_hold",
-  "verification_required",
-  "billing_error",
-  "cloud_credential_error",
-]);
+const NOT_SIGNED_IN: ReadonlySet<string> = new Set(["authentication_failed", "oauth_org_not_allowed"]);
+/** It is signed in, and that is of no use. */
+const OF_THE_ACCOUNT: Readonly<Record<string, string>> = {
+  account_on_hold: "its account is on hold",
+  verification_required: "its account has to be verified first",
+  billing_error: "its account cannot be billed",
+  cloud_credential_error: "the credentials of its cloud were not taken",
+};
 const REFUSED: ReadonlySet<string> = new Set(["invalid_request", "model_not_found", "max_output_tokens"]);
 
 /** Why a turn has failed; `kind` is what its last message says of it. */
@@ -104,6 +104,9 @@ export function failureOf(result: ClaudeResult, kind: string | null): RejectedEr
   const details: JsonObject = { kind: kind ?? result.subtype, status };
   const said = result.result ?? result.errors.join(" ");
   const text = said === "" ? `it does not say why (${result.subtype})` : said;
+  const account = kind === null ? undefined : OF_THE_ACCOUNT[kind];
+  if (account !== undefined)
+    return new RejectedError("PROVIDER_UNAVAILABLE", `Claude cannot be used, ${account}: ${text}`, details);
   if (status === 401 || status === 403 || (kind !== null && NOT_SIGNED_IN.has(kind)))
     return new RejectedError(
       "PROVIDER_UNAVAILABLE",

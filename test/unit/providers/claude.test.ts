@@ -12,7 +12,8 @@ import { permit } from "../../../src/providers/claude/permission.ts";
 import { effectiveEffects, toolsOf } from "../../../src/providers/claude/policy.ts";
 import { loadClaudeSdk } from "../../../src/providers/claude/sdk.ts";
 import { ClaudeTranscripts } from "../../../src/providers/claude/transcripts.ts";
-import { NOTHING_USED, refOf } from "../../../src/providers/claude/translate.ts";
+import { ClaudeToolServer, type ToolCall } from "../../../src/providers/claude/tool-server.ts";
+import { failureOf, NOTHING_USED, refOf } from "../../../src/providers/claude/translate.ts";
 import { ClaudeTurnUnderWay } from "../../../src/providers/claude/turn.ts";
 import { type ClaudeMessage, messageOf } from "../../../src/providers/claude/wire.ts";
 
@@ -175,6 +176,50 @@ describe("a turn of Claude's", () => {
     expect(told.at(-1)).toMatchObject({ type: "withdrawn" });
     expect(turn.answer("call", { kind: "answer", text: "late" })).toBe(false);
   });
+});
+
+test("a call of a tool that does not say which one it is is refused at once, and waits for nothing", async () => {
+  const called: ToolCall[] = [];
+  const sent: object[] = [];
+  const both = Promise.withResolvers<void>();
+  const server = new ClaudeToolServer([], async (call) => {
+    called.push(call);
+    return { kind: "tool", output: "seen", isError: false };
+  });
+  const transport = {
+    onmessage: (_message: unknown) => {},
+    start: async () => {},
+    send: async (message: object) => {
+      if (sent.push(message) === 2) both.resolve();
+    },
+  };
+  await server.connect(transport);
+  const params = { name: "look", arguments: {} };
+  transport.onmessage({ id: 1, method: "tools/call", params });
+  const _meta = { "claudecode/toolUseId": "toolu_1" };
+  transport.onmessage({ id: 2, method: "tools/call", params: { ...params, _meta } });
+  await both.promise;
+  expect(called).toEqual([{ callId: "toolu_1", name: "look", input: "{}" }]);
+  expect(sent).toContainEqual(expect.objectContaining({ id: 1, error: expect.objectContaining({}) }));
+  expect(sent).toContainEqual(expect.objectContaining({ id: 2, result: expect.objectContaining({}) }));
+});
+
+test.for([
+  ["authentication_failed", /not signed in.*\/login/u],
+  ["billing_error", /cannot be billed: no credit$/u],
+  ["account_on_hold", /on hold: no credit$/u],
+  ["verification_required", /verified first: no credit$/u],
+] as const)("%s is told as what it is", ([kind, told]) => {
+  const result = messageOf({
+    type: "result",
+    subtype: "success",
+    is_error: true,
+    result: "no credit",
+    api_error_status: 403,
+  });
+  const error = failureOf(result as Extract<ClaudeMessage, { type: "result" }>, kind);
+  expect(error).toMatchObject({ code: "PROVIDER_UNAVAILABLE", details: { kind } });
+  expect(error.message).toMatch(told);
 });
 
 test("what to install is said when the SDK is not there", () => {
