@@ -64,10 +64,29 @@ export function givenBy({ verb, arguments: all }: CommandRecord): Given {
   return { verb: known, arguments: given, commandId: id };
 }
 
-/** What the digest of a command covers: all that is asked. */
+/**
+ * What the digest of a command covers: all that is asked, however it was put. What is left out, null, or said though it goes without
+ * saying is the same; no argument means one thing left out and another as null.
+ */
 function askedOf({ verb, arguments: given }: Given): JsonObject {
-  return { verb, ...given };
+  const parsed = COMMAND_ARGUMENTS[verb].safeParse(given);
+  const asked = (parsed.success ? parsed.data : given) as JsonObject;
+  const said = Object.entries(asked).filter(
+    ([name, value]) => value !== undefined && value !== null && value !== WITHOUT_SAYING[name],
+  );
+  return { verb, ...Object.fromEntries(said) };
 }
+
+/** What the verbs take an argument for when it is not given. */
+const WITHOUT_SAYING: JsonObject = {
+  cascade: "none",
+  pending: "keep",
+  politely: false,
+  onBusy: "reject",
+  cleanContext: false,
+  native: "allowed",
+  overwrite: false,
+};
 
 /** The answer that a command with its id has had; undefined for a new one. @throws RejectedError `COMMAND_ID_CONFLICT`. */
 export function answerOf(view: StoreView, given: Given): JsonObject | undefined {
