@@ -49,11 +49,12 @@ export function recallAt<T extends Json>(view: StoreView, place: Place, asked: u
   if (known === undefined || known.argumentsDigest === sha256(canonicalJson(asked))) {
     return known?.answer as T | undefined;
   }
-  throw new RejectedError(
-    "COMMAND_ID_CONFLICT",
-    "this id was used before with other arguments; use a new one.",
-    { key: place.key },
-  );
+  throw usedBefore(place);
+}
+
+export function usedBefore({ key }: Place): RejectedError {
+  const told = "this id was used before with other arguments; use a new one.";
+  return new RejectedError("COMMAND_ID_CONFLICT", told, { key });
 }
 
 export function noteAt(tx: StoreTx, place: Place, asked: unknown, answer: Json): void {

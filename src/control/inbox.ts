@@ -16,7 +16,7 @@ import { answerRequest } from "./requests.ts";
 import { raiseBudget } from "./budget.ts";
 import { close, closePolitely } from "./close.ts";
 import { arrive, tellAccepted } from "./delivery.ts";
-import { noteAt, placeOfCommand, recallAt } from "./idempotency.ts";
+import { noteAt, placeOfCommand, recallAt, usedBefore } from "./idempotency.ts";
 import { interrupt, type PartialText } from "./interrupt.ts";
 import { followUp, sendMessage, userInput } from "./messages.ts";
 import { resolveTarget } from "./resolve-target.ts";
@@ -64,10 +64,29 @@ export function givenBy({ verb, arguments: all }: CommandRecord): Given {
   return { verb: known, arguments: given, commandId: id };
 }
 
-/** What the digest of a command covers: all that is asked. */
+/**
+ * What the digest of a command covers: all that is asked, however it was put. What is left out, null, or said though it goes without
+ * saying is the same; no argument means one thing left out and another as null.
+ */
 function askedOf({ verb, arguments: given }: Given): JsonObject {
-  return { verb, ...given };
+  const parsed = COMMAND_ARGUMENTS[verb].safeParse(given);
+  const asked = (parsed.success ? parsed.data : given) as JsonObject;
+  const said = Object.entries(asked).filter(
+    ([name, value]) => value !== undefined && value !== null && value !== WITHOUT_SAYING[name],
+  );
+  return { verb, ...Object.fromEntries(said) };
 }
+
+/** What the verbs take an argument for when it is not given. */
+const WITHOUT_SAYING: JsonObject = {
+  cascade: "none",
+  pending: "keep",
+  politely: false,
+  onBusy: "reject",
+  cleanContext: false,
+  native: "allowed",
+  overwrite: false,
+};
 
 /** The answer that a command with its id has had; undefined for a new one. @throws RejectedError `COMMAND_ID_CONFLICT`. */
 export function answerOf(view: StoreView, given: Given): JsonObject | undefined {
@@ -75,10 +94,22 @@ export function answerOf(view: StoreView, given: Given): JsonObject | undefined 
   return recallAt<JsonObject>(view, placeOfCommand(given.commandId), askedOf(given));
 }
 
-/** For a command of several commits: a part of the one that ends it. */
+/**
+ * For a command of several commits: a part of the one that ends it.
+ * @throws RejectedError `COMMAND_ID_CONFLICT` when its id was used meanwhile: none of the commit is done then, and `answerOf` tells
+ * whether it was for the same command.
+ */
 export function noteAnswer(tx: Transaction, given: Given, answer: JsonObject): void {
-  if (given.commandId !== undefined)
-    noteAt(tx.store, placeOfCommand(given.commandId), askedOf(given), answer);
+  if (given.commandId === undefined) return;
+  const place = placeOfCommand(given.commandId);
+  const asked = askedOf(given);
+  if (recallAt(tx.store, place, asked) !== undefined) throw usedBefore(place);
+  noteAt(tx.store, place, asked, answer);
+}
+
+/** As `noteAnswer`, where that is all the commit does: the answer that was noted first stays. */
+export function answerOnce(tx: Transaction, given: Given, answer: JsonObject): void {
+  if (answerOf(tx.store, given) === undefined) noteAnswer(tx, given, answer);
 }
 
 /** With an id it is carried out once in the whole store, and answered again (lineage C3.12). */
@@ -93,6 +124,12 @@ export function carryOut(
   const answer = byVerb(tx, given, { kind: "user", name: by }, partial);
   noteAnswer(tx, given, answer);
   return answer;
+}
+
+/** The store, or the tree, was in the way: the command is for the next look, or the next owner. All else is its answer. */
+export function comesAgain(error: unknown): boolean {
+  if (!CoppiceError.is(error)) return false;
+  return error.family === "transient" || error.family === "interrupted" || error.code === "FENCED";
 }
 
 /** A command that was refused changes nothing but its own row. */

@@ -2,13 +2,24 @@
  * Commands that ask a provider, or take several commits, as the owner of a tree finds them in its inbox (REC-2, lineage C3): they
  * go on beside all else, and nothing waits for them.
  *
- * - L1 The commit that ends one answers its row, so that it is done and answered or neither.
- * - L2 What an owner leaves under way stays in the inbox, for the next one.
+ * - L1 The commit that ends one answers its row: what is rows alone is done and answered, or neither. A sync and a restore do the
+ *   better part before it, the history of each run and the files; after a crash in between the next owner does that again, to the
+ *   same end.
+ * - L2 What an owner leaves under way stays in the inbox, for the next one. So does what failed because of the store, for another look.
  */
 import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
+import { CoppiceError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Begin } from "../platform/abortable.ts";
-import { answerCommand, answerOf, givenBy, noteAnswer, refuseCommand } from "./inbox.ts";
+import {
+  answerCommand,
+  answerOf,
+  comesAgain,
+  type Given,
+  givenBy,
+  noteAnswer,
+  refuseCommand,
+} from "./inbox.ts";
 import type { Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
@@ -20,34 +31,73 @@ type LongVerb = (tree: Tree, given: JsonObject, done: Done, begin: Begin) => Pro
 /** By name; each calls `begin` before its first effect and `done` in its last commit, and answers the same. */
 export type LongVerbs = Readonly<Partial<Record<CommandVerb, LongVerb>>>;
 
-/** False for a command of one commit. */
-export function beginLong(tree: Tree, command: CommandRecord): boolean {
+/** False for a command of one commit. `again` is called when it is left for another look. */
+export function beginLong(tree: Tree, command: CommandRecord, again: () => void): boolean {
   const act = command.verb === null ? undefined : tree.shared.longVerbs[command.verb];
   if (act === undefined) return false;
   if (tree.commands.has(command.id)) return true;
   tree.commands.add(command.id);
-  carryOutLong(tree, command, act)
+  void carryOutLong(tree, command, act)
     .catch((error: unknown) => {
+      // Not even its refusal could be stored.
       const { treeId, shared } = tree;
       shared.logger.warn({ treeId, commandId: command.id, err: error }, "a command could not be answered");
+      return true;
     })
-    .finally(() => tree.commands.delete(command.id));
+    .then((left) => {
+      tree.commands.delete(command.id);
+      if (left) again();
+    });
   return true;
 }
 
-async function carryOutLong(tree: Tree, command: CommandRecord, act: LongVerb): Promise<void> {
+/** True when it is left in the inbox. */
+async function carryOutLong(tree: Tree, command: CommandRecord, act: LongVerb): Promise<boolean> {
   try {
+    if (await answerKnown(tree, command)) return false;
     const given = givenBy(command);
-    const known = await tree.read((view) => answerOf(view, given));
-    if (known !== undefined) return await tree.transact((tx) => answerCommand(tx, command, known));
     const done: Done = (tx, answer) => {
       noteAnswer(tx, given, answer);
       answerCommand(tx, command, answer);
     };
     // Whoever has left it in the inbox waits for nothing any more.
     await act(tree, given.arguments, done, () => undefined);
+    return false;
   } catch (error) {
-    if (tree.state !== "owned") return;
-    await tree.transact((tx) => refuseCommand(tx, command, error));
+    if (tree.state !== "owned" || isOfStore(error)) return true;
+    try {
+      // Somebody else may have done it meanwhile, under the same id.
+      if (await answerKnown(tree, command)) return false;
+      await tree.transact((tx) => refuseCommand(tx, command, error));
+    } catch (conflict) {
+      if (isOfStore(conflict)) throw conflict;
+      await tree.transact((tx) => refuseCommand(tx, command, conflict));
+    }
   }
+  return false;
+}
+
+/**
+ * The answer that was noted under its id by another one of the same command, while this one came to `error`.
+ * @throws `error` where there is none; RejectedError `COMMAND_ID_CONFLICT`.
+ */
+export async function doneMeanwhile(tree: Tree, given: Given, error: unknown): Promise<JsonObject> {
+  if (!CoppiceError.is(error) || error.family !== "rejected") throw error;
+  const known = await tree.read((view) => answerOf(view, given));
+  if (known === undefined) throw error;
+  return known;
+}
+
+/** @throws RejectedError `COMMAND_ID_CONFLICT`. */
+async function answerKnown(tree: Tree, command: CommandRecord): Promise<boolean> {
+  const given = givenBy(command);
+  const known = await tree.read((view) => answerOf(view, given));
+  if (known === undefined) return false;
+  await tree.transact((tx) => answerCommand(tx, command, known));
+  return true;
+}
+
+/** What a provider has failed with, for now or for good, is its answer. */
+function isOfStore(error: unknown): boolean {
+  return comesAgain(error) && CoppiceError.is(error) && !error.code.startsWith("PROVIDER_");
 }

@@ -7,13 +7,12 @@
  *   before any further effect. The first renewal is the claim: it counts from when it was asked for.
  * - K3 A lease is renewed while its tree is recovered, and until it is given back; the inbox is read in between.
  */
-import { CoppiceError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { Clock, Timer } from "../platform/clock.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { Store } from "../store/port.ts";
-import { applyCommand, refuseCommand, takeArrivals } from "./inbox.ts";
+import { applyCommand, comesAgain, refuseCommand, takeArrivals } from "./inbox.ts";
 import { beginLong } from "./long-commands.ts";
 import type { Tree } from "./tree.ts";
 
@@ -177,27 +176,31 @@ export class Ownership {
       try {
         while (held.again && held.tree.state === "owned") {
           held.again = false;
-          await lookAtInbox(held.tree);
+          await lookAtInbox(held.tree, () => this.#askAgain(held));
         }
       } catch (error) {
         this.#logger.warn({ treeId: held.tree.treeId, err: error }, "reading the inbox failed");
-        // Looked at again with the next poll.
-        held.changes = Number.NaN;
-        this.#changes = Number.NaN;
+        this.#askAgain(held);
       } finally {
         held.looking = false;
       }
     })();
   }
+
+  /** Looked at again with the next poll. */
+  #askAgain(held: Held): void {
+    held.changes = Number.NaN;
+    this.#changes = Number.NaN;
+  }
 }
 
-/** Takes in what others left. Every command is applied once, each in its own commit, or beside all else. */
-export async function lookAtInbox(tree: Tree): Promise<void> {
+/** Takes in what others left. Every command is applied once, each in its own commit, or beside all else: `again` asks for another look then. */
+export async function lookAtInbox(tree: Tree, again: () => void): Promise<void> {
   // Each on its own: a command that cannot be read keeps no mail from being noticed.
   const arrivals = await tree.read((view) => view.arrivals(tree.treeId).length);
   if (arrivals > 0) await takeIn(tree);
   for (const command of await tree.read((view) => view.pendingCommands(tree.treeId))) {
-    if (beginLong(tree, command)) continue;
+    if (beginLong(tree, command, again)) continue;
     try {
       await tree.transact((tx) => applyCommand(tx, command, tree.partialText));
     } catch (error) {
@@ -225,10 +228,4 @@ async function takeIn(tree: Tree): Promise<void> {
       await tree.transact((tx) => tx.store.takeArrivals([mail.id]));
     }
   }
-}
-
-/** The store, or the tree, was in the way: the command is for the next look, or the next owner. All else is its answer. */
-function comesAgain(error: unknown): boolean {
-  if (!CoppiceError.is(error)) return false;
-  return error.family === "transient" || error.family === "interrupted" || error.code === "FENCED";
 }

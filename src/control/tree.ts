@@ -304,6 +304,7 @@ export class Tree implements PlanContext {
   lose(why: string): void {
     if (this.state === "lost") return;
     this.state = "lost";
+    this.jobs.callOff();
     this.shared.logger.warn({ treeId: this.treeId, why }, "tree lost");
     this.abandon(new RejectedError("FENCED", `tree ${this.treeId}: ${why}.`, { treeId: this.treeId }));
     this.#onLost(why);

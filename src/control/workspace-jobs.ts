@@ -53,10 +53,15 @@ export class WorkspaceJobs {
     }
   }
 
+  /** The tree is another's: what is under way is called off, and what waits finds that it is. */
+  callOff(): void {
+    this.#over.abort();
+  }
+
   /** Waits for all of them, and calls off those that take longer. */
   async end(clock: Clock, limitMs: number): Promise<void> {
     if (this.#last.size === 0) return;
-    const timer = clock.setTimer(limitMs, () => this.#over.abort(), { keepAlive: true });
+    const timer = clock.setTimer(limitMs, () => this.callOff(), { keepAlive: true });
     while (this.#last.size > 0) await Promise.all(this.#last.values());
     timer.cancel();
   }

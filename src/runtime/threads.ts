@@ -13,8 +13,8 @@ import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { Begin, CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import type { Missing, Refused, Restored } from "../platform/workspace/port.ts";
-import { answerOf, carryOut, type Given, noteAnswer } from "../control/inbox.ts";
-import type { Done } from "../control/long-commands.ts";
+import { answerOf, answerOnce, carryOut, type Given, noteAnswer } from "../control/inbox.ts";
+import { type Done, doneMeanwhile } from "../control/long-commands.ts";
 import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
@@ -85,7 +85,8 @@ export class Threads extends ThreadReads {
   }
 
   /**
-   * Input of the user to a thread: a work whose outcome can be awaited (C3.2, C3.3).
+   * Input of the user to a thread: a work whose outcome can be awaited (C3.2, C3.3). Its tree is opened for that, also for a command
+   * that was carried out before: one of another process's tree is refused with `NOT_OWNER`.
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `THREAD_REVISION_CONFLICT`, `THREAD_BUSY`,
    * `THREAD_CONTEXT_TAMPERED`, `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
    */
@@ -154,7 +155,9 @@ export class Threads extends ThreadReads {
     await this.#while(options, async (ports, begin) => {
       if ((await this.#known(given)) !== undefined) return;
       const { treeId, state } = await this.#thread(id);
-      if (state !== "open") return ports.apply(treeId, (tx) => noteAnswer(tx, given, { closed: [] }));
+      // Nothing is to be done; an id alone is worth a commit.
+      if (state !== "open" && commandId === undefined) return;
+      if (state !== "open") return ports.apply(treeId, (tx) => answerOnce(tx, given, { closed: [] }));
       const { tree } = await ports.open(treeId);
       await tree.transact(carryOutHere(tree, given, begin));
     });
@@ -298,7 +301,7 @@ export class Threads extends ThreadReads {
       if ((await this.#known(given)) !== undefined) return;
       await syncHistory(ports, id, options.run);
       const { treeId, messages } = await this.get(id);
-      if (commandId !== undefined) await ports.apply(treeId, (tx) => noteAnswer(tx, given, { messages }));
+      if (commandId !== undefined) await ports.apply(treeId, (tx) => answerOnce(tx, given, { messages }));
     });
     return this.get(id, { signal });
   }
@@ -367,7 +370,8 @@ export class Threads extends ThreadReads {
       if (known !== undefined) return known;
       const { tree } = await ports.open(await where());
       const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
-      return tree.shared.longVerbs[asked.verb]!(tree, asked.arguments, done, begin);
+      const answer = tree.shared.longVerbs[asked.verb]!(tree, asked.arguments, done, begin);
+      return answer.catch((error: unknown) => doneMeanwhile(tree, given, error));
     });
   }
 

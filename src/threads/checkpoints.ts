@@ -118,17 +118,23 @@ export function restoreCheckpoint(
   });
 }
 
-/** The run says so after. @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
+type Removed = { readonly status: "ready" } | Missing;
+
+/** The run says so after; `done` is a part of the commit in which it does. @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
 export function removeCheckpoint(
   ports: ThreadPorts,
   tree: Tree,
   { thread, run }: { readonly thread: string; readonly run: string },
+  done: (tx: Transaction, answer: Removed) => void,
   begin: Begin,
-): Promise<{ readonly status: "ready" } | Missing> {
+): Promise<Removed> {
   return alone(ports, tree, thread, run, async ({ folder, ref, run: { id } }, within) => {
     begin();
     const gone = await ports.capture.remove(folder, ref, within);
-    if (gone.status === "ready") await tree.transact((tx) => noteRemoved(tx, id));
+    await tree.transact((tx) => {
+      if (gone.status === "ready") noteRemoved(tx, id);
+      done(tx, gone);
+    });
     return gone;
   });
 }
@@ -156,6 +162,8 @@ function alone<T>(
       requireIdle(look, ready);
       return ready;
     });
+    // The lease may be lost, or given back, since it was asked for: the folder is the next owner's then.
+    tree.requireOwned();
     return act(found, withinOf(ports, signal));
   };
   tree

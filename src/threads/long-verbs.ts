@@ -44,9 +44,8 @@ export function longVerbs(ports: () => ThreadPorts): LongVerbs {
     },
     async remove_checkpoint(tree, given, done, begin) {
       const asked = check("remove_checkpoint", COMMAND_ARGUMENTS.remove_checkpoint, given);
-      const come = asJson(await removeCheckpoint(ports(), tree, asked, begin));
-      await tree.transact((tx) => done(tx, come));
-      return come;
+      const ended = (tx: Transaction, answer: object): void => done(tx, asJson(answer));
+      return asJson(await removeCheckpoint(ports(), tree, asked, ended, begin));
     },
   };
 }

@@ -93,6 +93,20 @@ describe.each(STORES)("checkpoints of workspaces on %s", processes, (store) => {
     expect(await threads.diffCheckpoints(id, { run: second.runId })).toMatchObject({ status: "ready" });
   });
 
+  test("C1.18 what stood there is kept of each restore, and goes with the checkpoint", async () => {
+    const { r, threads, id, first, second } = await open();
+    const befores: string[] = [];
+    for (const text of ["mine\n", "mine again\n"]) {
+      r.write("one.txt", text);
+      const restored = await threads.restoreCheckpoint(id, { run: first.runId, paths: ["one.txt"] });
+      befores.push((restored as { readonly before: string }).before);
+    }
+    expect(befores.map((before) => r.git("show", `${before}:one.txt`))).toEqual(["mine\n", "mine again\n"]);
+    expect(new Set(refs(r))).toEqual(new Set([first.ref, second.ref, ...befores]));
+    await threads.removeCheckpoint(id, first.runId);
+    expect(refs(r)).toEqual([second.ref]);
+  });
+
   test("C1.18 C3.12 under an id it is written back once, by the owner for another process too", async () => {
     const { r, h, threads, id, first } = await open();
     const asked = { run: first.runId, paths: ["one.txt"], commandId: "once" };

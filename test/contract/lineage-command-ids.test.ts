@@ -1,8 +1,9 @@
 /** Commands on threads that are given again under their id: one effect, one answer, and no other command by it (C1.17, C3.12). */
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { ThreadId } from "../../src/protocol/ids.ts";
+import type { ThreadId, TreeId } from "../../src/protocol/ids.ts";
 import { fail, gate, repeat, say, spawn, together } from "../../src/providers/scripted/script.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
+import { commandTree } from "../../src/runtime/command-tree.ts";
 import type { Threads } from "../../src/runtime/threads.ts";
 import { Work } from "../../src/runtime/work.ts";
 import { type Harness, harness, type HarnessOptions, STORES } from "../support/harness.ts";
@@ -198,6 +199,33 @@ describe.each(STORES)("ids of commands on %s", (store) => {
       expect(await all(h)).toEqual(again);
     },
   );
+
+  test("C3.12 the same command is the same however its arguments are put, by the library or by another process", async () => {
+    const h = await harness({ store, scripts: { "*": [echo] } });
+    onTestFinished(() => h[Symbol.asyncDispose]());
+    const { threads } = h.runtime;
+    const id = await talked(h);
+    await threads.select(id, { provider: "scripted" }, { commandId: "chosen" });
+    await threads.select(
+      id,
+      { provider: "scripted", model: null, cleanContext: false },
+      { commandId: "chosen" },
+    );
+    const rolled = await threads.rollBack(id, { to: back, commandId: "rolled" });
+    expect(await threads.rollBack(id, { to: back, native: "allowed", commandId: "rolled" })).toEqual(rolled);
+    await expect(
+      threads.rollBack(id, { to: back, native: "demanded", commandId: "rolled" }),
+    ).rejects.toMatchObject({ code: "COMMAND_ID_CONFLICT" });
+    await h.tree.close();
+    const sent = { thread: id, provider: "scripted", model: null, command_id: "chosen" };
+    expect(await commandTree(h.store, id as TreeId, "select", sent, { clock: h.clock })).toMatchObject({
+      appliedBy: "here",
+      answer: { revision: expect.any(Number) },
+    });
+    await expect(
+      commandTree(h.store, id as TreeId, "select", { ...sent, model: "other" }, { clock: h.clock }),
+    ).rejects.toMatchObject({ code: "COMMAND_ID_CONFLICT" });
+  });
 
   test("C3.12 one id is one command in the whole store, whichever thread it is about", async () => {
     const h = await harness({ store, scripts: { "*": [echo] } });

@@ -12,8 +12,9 @@ import { findRepository, type Repository, Scratch } from "./repository.ts";
 import { restoreContent } from "./restore.ts";
 
 const CHECKPOINTS = "refs/coppice/checkpoints/";
-/** What stood in a folder before a checkpoint was restored. */
+/** What stood in a folder before a checkpoint was restored: `<its name>-<commit>`, so that none takes the place of another. */
 const BEFORE = "refs/coppice/restores/";
+const OF_COMMIT = /-(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const MEGABYTE = 1024 * 1024;
 const BOUNDS: CaptureBounds = { fileBytes: 32 * MEGABYTE, totalBytes: 512 * MEGABYTE, files: 50_000 };
 const PATCH_BYTES = 200_000;
@@ -31,7 +32,7 @@ export function gitCapture(bounds: Partial<CaptureBounds> = {}): WorkspaceCaptur
       const ref = refNamed(CHECKPOINTS, request.name);
       return inScratch(folder, within, async (scratch) => {
         const content = await contentOf(scratch, most);
-        return record(scratch, content, ref, request, within);
+        return record(scratch, content, () => ref, request, within);
       });
     },
     diff: (folder, { from, to, patchBytes = PATCH_BYTES }, within) =>
@@ -54,16 +55,18 @@ export function gitCapture(bounds: Partial<CaptureBounds> = {}): WorkspaceCaptur
         const wanted = await treeOf(scratch, ref);
         const content = await contentOf(scratch, most);
         const { name } = partsOf(ref);
-        const kept = refNamed(BEFORE, name);
-        await record(scratch, content, kept, { name, message: `before ${ref} was restored` }, within);
+        const before = { name, message: `before ${ref} was restored` };
+        const named = (commit: string): string => `${BEFORE}${name}-${commit}`;
+        const kept = await record(scratch, content, named, before, within);
         const unknown = await omittedOf(scratch, ref);
-        return restoreContent(scratch, content, { tree: wanted, omitted: unknown }, request, kept);
+        return restoreContent(scratch, content, { tree: wanted, omitted: unknown }, request, kept.ref);
       }),
     remove: (folder, ref, within) =>
       attempt(within, async (git) => {
         const { name } = partsOf(ref);
         const repository = await findRepository(git, folder);
-        for (const one of [ref, refNamed(BEFORE, name)]) await updateRef(git, repository, ["-d", one]);
+        const before = await restoresOf(git, repository, name);
+        for (const one of [ref, ...before]) await updateRef(git, repository, ["-d", one]);
         return { status: "ready" };
       }),
   };
@@ -94,7 +97,7 @@ export function inScratch<T>(
 async function record(
   scratch: Scratch,
   { tree, omitted }: Content,
-  ref: string,
+  named: (commit: string) => string,
   request: CaptureRequest,
   { clock }: Within,
 ): Promise<Captured> {
@@ -104,6 +107,7 @@ async function record(
   const seconds = Math.floor(clock.now() / 1000);
   const left = omitted.length === 0 ? "" : `\n\n${OMITTED}${JSON.stringify(omitted)}`;
   const commit = await commitTree(scratch, repository, tree, `${request.message}${left}`, seconds);
+  const ref = named(commit);
   await updateRef(git, repository, [ref, commit]);
   return { status: "ready", ref, tree, ...told, omitted: omitted.map(textOf) };
 }
@@ -117,6 +121,18 @@ export async function updateRef(
   await git.need([`--git-dir=${repository.gitDir}`, "update-ref", "--no-deref", ...args], {
     cwd: repository.folder,
   });
+}
+
+/** All that stood there before the checkpoint of this name was restored. */
+async function restoresOf(git: GitRunner, repository: Repository, name: string): Promise<readonly string[]> {
+  const args = [
+    `--git-dir=${repository.gitDir}`,
+    "for-each-ref",
+    "--format=%(refname)",
+    `${BEFORE}${name}-*`,
+  ];
+  const listed = await git.need(args, { cwd: repository.folder });
+  return listed.split("\n").filter((one) => one !== "" && partsOf(one).name === name);
 }
 
 /** The tree that a checkpoint of ours holds. @throws GitFailure when there is none of this name. */
@@ -155,11 +171,12 @@ export function refNamed(folder: string, name: string): string {
   );
 }
 
-/** @throws RejectedError `INVALID_ARGUMENT` for a reference that no capture has answered. */
+/** The name of its checkpoint. @throws RejectedError `INVALID_ARGUMENT` for a reference that no capture has answered. */
 function partsOf(ref: string): { readonly name: string } {
   const folder = [CHECKPOINTS, BEFORE].find((one) => ref.startsWith(one));
   if (folder !== undefined) {
-    const name = ref.slice(folder.length);
+    const rest = ref.slice(folder.length);
+    const name = folder === BEFORE ? rest.replace(OF_COMMIT, "") : rest;
     refNamed(folder, name);
     return { name };
   }

@@ -60,7 +60,7 @@ export interface RestoreRequest {
 /** A checkpoint that was written back. */
 export interface Restored {
   readonly status: "ready";
-  /** What stood there before. */
+  /** What stood there before, under a name of its own: it stays until the checkpoint is removed. */
   readonly before: string;
   readonly written: readonly string[];
   readonly removed: readonly string[];

@@ -1,0 +1,194 @@
+/** Commands of several commits: what becomes of them when the tree, the store or another one of their id comes in between (C3.12, REC-2). */
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { CommandId } from "../../src/protocol/ids.ts";
+import type { CommandVerb } from "../../src/protocol/command.ts";
+import type { JsonObject } from "../../src/protocol/json.ts";
+import type { WorkspaceCapture } from "../../src/platform/workspace/port.ts";
+import { fail, repeat, say } from "../../src/providers/scripted/script.ts";
+import { scripted } from "../../src/providers/scripted/provider.ts";
+import type { FaultPlan } from "../../src/testing/faulty-store.ts";
+import { harness, type Harness, STORES } from "../support/harness.ts";
+import { NO_CAPTURE } from "../support/no-capture.ts";
+import { temporaryFolder } from "../support/repository.ts";
+
+const echo = repeat(say(({ inputs }) => `took ${inputs.at(-1)}`));
+const ready = { status: "ready" } as const;
+const POSTED: CommandId = `cmd_${"a".repeat(21)}`;
+const ROW = { id: POSTED, state: "pending", answer: null, doneAt: null } as const;
+
+describe.each(STORES)("commands of several commits on %s", (store) => {
+  /** A thread of two runs with checkpoints; a restore stays under way until it is let go on, or called off. */
+  async function open() {
+    const held: (() => void)[] = [];
+    const removed: string[] = [];
+    let restores = 0;
+    const capture: WorkspaceCapture = {
+      ...NO_CAPTURE,
+      available: async () => ready,
+      async capture(_, { name: ref }) {
+        return { ...ready, ref, tree: "tree", summary: "", files: [], omitted: [] };
+      },
+      async restore(_, __, ___, { signal }) {
+        const before = `before ${(restores += 1)}`;
+        await new Promise<void>((resolve) => {
+          held.push(resolve);
+          signal?.addEventListener("abort", () => resolve());
+        });
+        return { ...ready, before, written: [], removed: [] };
+      },
+      async remove(_, ref) {
+        removed.push(ref);
+        return ready;
+      },
+    };
+    const refuses = scripted({ "*": [repeat(fail({ code: "PROVIDER_REFUSED", accepted: false }))] });
+    const h = await harness({
+      store,
+      scripts: { "*": [echo] },
+      others: { refuses },
+      runtime: { workspaceCapture: capture },
+      tree: { workspace: temporaryFolder() },
+    });
+    onTestFinished(() => h[Symbol.asyncDispose]());
+    for (const text of ["one", "two"]) await h.ask(text);
+    await h.tree.control.tree.jobs.of(h.tree.id);
+    const run = (await h.runtime.threads.checkpoints(h.tree.id)).rows[0]!.runId;
+    const { threads } = h.runtime;
+    return { h, threads, id: h.tree.id, run, held, removed, restores: () => restores };
+  }
+
+  const underWay = (h: Harness, held: readonly unknown[], count = 1) =>
+    until(h, "a restore is under way", () => held.length === count);
+
+  async function until(h: Harness, what: string, is: () => boolean | Promise<boolean>): Promise<void> {
+    for (let step = 0; step < 200; step += 1) {
+      if (await is()) return;
+      await h.clock.advance(25);
+    }
+    throw new Error(`not so: ${what}`);
+  }
+
+  const post = (h: Harness, verb: CommandVerb, args: JsonObject) =>
+    h.store.command({
+      ...ROW,
+      treeId: h.tree.id,
+      verb,
+      arguments: args,
+      createdAt: h.clock.now(),
+    });
+  const rowOf = (h: Harness) => h.store.read((view) => view.command(POSTED)!);
+  const answered = (h: Harness) =>
+    until(h, "the command is answered", async () => (await rowOf(h)).state !== "pending");
+
+  /** Of the commits from now on, the one with this number, counted from 0. */
+  function atCommit(h: Harness, number: number, fault: ReturnType<NonNullable<FaultPlan["onWrite"]>>): void {
+    let commits = 0;
+    h.onWrite = (_, kind) => (kind === "commit" && commits++ === number ? fault : null);
+  }
+
+  test.for([
+    ["lost", "FENCED"],
+    ["given back", "RUNTIME_CLOSED"],
+  ] as const)("C1.18 REC-6 a restore that waits writes nothing of a tree that is %s", async ([how, code]) => {
+    const { h, threads, id, run, held, restores } = await open();
+    const both = Promise.allSettled([1, 2].map(() => threads.restoreCheckpoint(id, { run })));
+    await underWay(h, held);
+    await h.clock.settle();
+    if (how === "lost") h.tree.control.tree.lose("its lease was taken over");
+    const closed = how === "lost" ? undefined : h.tree.close();
+    if (how === "given back") held[0]!();
+    for (const one of await both) expect(one).toMatchObject({ status: "rejected", reason: { code } });
+    expect(restores()).toBe(1);
+    await closed;
+  });
+
+  test("C1.18 REC-2 a removal and its answer are one commit", async () => {
+    const { h, id, run, removed } = await open();
+    await post(h, "remove_checkpoint", { thread: id, run });
+    atCommit(h, 1, { kind: "crash_before" });
+    await until(h, "it is removed", () => removed.length === 1);
+    await h.clock.settle();
+    h.onWrite = () => null;
+    await h.crash();
+    await answered(h);
+    expect(await rowOf(h)).toMatchObject({ state: "done", answer: ready });
+    expect((await h.runtime.threads.checkpoints(id)).rows[0]).toMatchObject({ status: "none" });
+  });
+
+  test("REC-2 what the store was in the way of is carried out by another look", async () => {
+    const { h, id } = await open();
+    atCommit(h, 0, { kind: "error" });
+    await post(h, "sync", { thread: id });
+    await answered(h);
+    expect(await rowOf(h)).toMatchObject({ state: "done" });
+  });
+
+  test("REC-2 a refusal that could not be stored is given by another look", async () => {
+    const { h, id } = await open();
+    h.onWrite = (_, kind) => (kind === "commit" ? { kind: "error" } : null);
+    await post(h, "remove_checkpoint", { thread: id, run: "run_nothing" });
+    for (let step = 0; step < 40; step += 1) await h.clock.advance(25);
+    expect(await rowOf(h)).toMatchObject({ state: "pending" });
+    h.onWrite = () => null;
+    await answered(h);
+    expect(await rowOf(h)).toMatchObject({ state: "refused", answer: { code: "SOURCE_POINT_NOT_FOUND" } });
+  });
+
+  test("C3.12 of two at once with one id both have the answer that was noted first", async () => {
+    const { h, threads, id, run, held } = await open();
+    const both = Promise.all([1, 2].map(() => threads.restoreCheckpoint(id, { run, commandId: "once" })));
+    await underWay(h, held);
+    held[0]!();
+    await underWay(h, held, 2);
+    held[1]!();
+    const [first, second] = await both;
+    expect(first).toMatchObject({ before: "before 1" });
+    expect(second).toEqual(first);
+    await (await h.tree.root.send("three", { provider: "refuses" })).outcome();
+    const handoff = (await threads.handoffs(id)).rows.at(-1)!.id;
+    const made = await Promise.all(
+      [1, 2].map(() => threads.regenerateHandoff(handoff, { commandId: "anew" })),
+    );
+    expect(made[1]).toEqual(made[0]);
+  });
+
+  test("C3.12 one whose id was used for another command meanwhile is refused, by the owner too", async () => {
+    const { h, threads, id, run, held } = await open();
+    const restored = threads.restoreCheckpoint(id, { run, commandId: "once" });
+    restored.catch(() => undefined);
+    await underWay(h, held);
+    await threads.rename(id, "a", { commandId: "once" });
+    held[0]!();
+    await expect(restored).rejects.toMatchObject({ code: "COMMAND_ID_CONFLICT" });
+    await post(h, "restore_checkpoint", { thread: id, run, command_id: "twice" });
+    await underWay(h, held, 2);
+    await threads.rename(id, "b", { commandId: "twice" });
+    held[1]!();
+    await answered(h);
+    expect(await rowOf(h)).toMatchObject({ state: "refused", answer: { code: "COMMAND_ID_CONFLICT" } });
+  });
+
+  test("C3.12 of a rollback and another command at once with one id, one is done and nothing of the other", async () => {
+    const { h, threads, id } = await open();
+    const [rolled, renamed] = await Promise.allSettled([
+      threads.rollBack(id, { to: { kind: "ordinal", ordinal: 1 }, commandId: "once" }),
+      threads.rename(id, "a", { commandId: "once" }),
+    ]);
+    const runs = await h.store.read((view) => view.runsOf(id, { limit: 5 }).rows);
+    const done = [rolled, renamed].filter(({ status }) => status === "fulfilled");
+    expect(done).toHaveLength(1);
+    expect(runs.some(({ rolledBack }) => rolledBack !== null)).toBe(rolled.status === "fulfilled");
+    expect((await threads.get(id)).title).toBe(renamed.status === "fulfilled" ? "a" : null);
+    for (const one of [rolled, renamed])
+      if (one.status === "rejected") expect(one.reason).toMatchObject({ code: "COMMAND_ID_CONFLICT" });
+  });
+
+  test("C2.1 closing a closed thread without an id writes nothing", async () => {
+    const { h, threads, id } = await open();
+    await threads.close(id);
+    await h.clock.settle();
+    const before = h.faulty.writes;
+    expect((await threads.close(id)).status).toBe("closed");
+    expect(h.faulty.writes).toBe(before);
+  });
+});
