@@ -90,7 +90,7 @@ function sdkOfClaude(): Found {
       missing:
         error.details["package"] === undefined
           ? error.message
-          : `npm install ${String(error.details["package"])}`,
+          : `npm install ${error.details["package"] as string}`,
     };
   }
 }

@@ -153,7 +153,16 @@ async function take(
       session.run = run;
       session.ran = true;
       session.lifecycle.send(event);
-      tree.runs.set(threadId, { runId: run.id, candidate, grant, clock: null, composed, drainedSeq: 0 });
+      tree.runs.set(threadId, {
+        runId: run.id,
+        candidate,
+        grant,
+        clock: null,
+        holds: new Set(),
+        returning: 0,
+        composed,
+        drainedSeq: 0,
+      });
       // What it still waits for in the queue is this run's by now.
       cancel(tree, threadId);
     },

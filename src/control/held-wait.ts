@@ -11,7 +11,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { RequestId, RunId, WaitId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { OUTSIDE_CALL } from "../protocol/wait.ts";
-import { haveBack, lend, type RunOf } from "./lent-permit.ts";
+import { haveBack, type Hold as Lent, lend, type RunOf } from "./lent-permit.ts";
 import { currentRun } from "./runs.ts";
 import { takeMail } from "./take-mail.ts";
 import { must, type Transaction } from "./transaction.ts";
@@ -48,6 +48,7 @@ export function heldThreadWait(tree: Tree, runId: RunId, wait: ThreadWait, hold:
 async function held(tree: Tree, runId: RunId, hold: Hold, asked: Asked): Promise<Output> {
   const { signal, longestMs } = hold;
   const left = countdown(tree, longestMs);
+  let lent: Lent | null = null;
   const { id, run, cutShort } = await tree.transact(
     (tx) => {
       const { threadId } = currentRun(tx, runId);
@@ -57,10 +58,10 @@ async function held(tree: Tree, runId: RunId, hold: Hold, asked: Asked): Promise
       return { id, end, run: { id: runId, threadId }, cutShort: timeoutMs < request.timeoutMs };
     },
     (opened) => {
-      if (opened.end === null) lend(tree, opened.run, "permit and slot");
+      if (opened.end === null) lent = lend(tree, opened.run, "permit and slot");
     },
   );
-  await whileLent(tree, run, left, signal, async () => {
+  await whileLent(tree, run, lent, left, signal, async () => {
     try {
       await tree.watchers.until(() => isEnded(tree, id), signal);
     } finally {
@@ -86,8 +87,8 @@ export async function heldApproval(tree: Tree, id: RequestId, { signal, longestM
   const { runId, threadId } = await tree.read((view) => must(view.request(id), "request", id));
   const run = { id: runId, threadId };
   const isPending = (): Promise<boolean> => tree.read((view) => view.request(id)?.status === "pending");
-  if (await isPending()) lend(tree, run, "permit");
-  await whileLent(tree, run, left, signal, async () => {
+  const lent = (await isPending()) ? lend(tree, run, "permit") : null;
+  await whileLent(tree, run, lent, left, signal, async () => {
     const timeout = new AbortController();
     const timer = tree.shared.clock.setTimer(left(), () => timeout.abort(), { keepAlive: true });
     try {
@@ -107,21 +108,22 @@ export async function heldApproval(tree: Tree, id: RequestId, { signal, longestM
 async function whileLent(
   tree: Tree,
   run: RunOf,
+  hold: Lent | null,
   left: () => number,
   signal: AbortSignal,
   wait: () => Promise<void>,
 ): Promise<void> {
-  const lent = async (): Promise<void> => {
+  const waited = async (): Promise<void> => {
     try {
       await wait();
     } finally {
-      await haveBack(tree, run, left(), signal);
+      await haveBack(tree, run, hold, left(), signal);
     }
   };
   const active = tree.runs.get(run.threadId);
   // Nor does it count for the run's wall clock (RUN-3).
-  if (active?.runId === run.id && active.clock !== null) await active.clock.stoppedDuring(lent);
-  else await lent();
+  if (active?.runId === run.id && active.clock !== null) await active.clock.stoppedDuring(waited);
+  else await waited();
 }
 
 /** What is left of the time that a transport bears. */

@@ -5,19 +5,34 @@
  * - L1 The slot counts again at once, even over the limit (RES-2); the permit comes back through the queue, ahead of all new.
  * - L2 Where the transport would give up before, or the caller has, the permit is overdrawn: nothing is granted until that is
  *   repaid, and the next that is given back repays it. At most one a run, since a run has one permit.
+ * - L3 Calls may wait beside one another. Each has the permit back before it answers; while others wait, it is lent on after.
  */
+import type { ThreadId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import { apply, cancel, type Grant, lendSlot, poolOf, reclaimSlot } from "./dispatch.ts";
-import type { ActiveRun, Tree } from "./tree.ts";
+import type { ActiveRun } from "./active-run.ts";
+import type { Tree } from "./tree.ts";
 
 export type RunOf = Pick<RunRecord, "id" | "threadId">;
 
-/** In the block of the commit that stores the wait. An approval keeps the slot. */
-export function lend(tree: Tree, { id, threadId }: RunOf, what: "permit" | "permit and slot"): void {
+/** One of the calls that wait in a run, from when it lends until it wants to answer. */
+export interface Hold {
+  readonly lends: "permit" | "permit and slot";
+}
+
+/** In the block of the commit that stores the wait. An approval keeps the slot. Null for a run that is not here. */
+export function lend(tree: Tree, { id, threadId }: RunOf, lends: Hold["lends"]): Hold | null {
   const active = tree.runs.get(threadId);
-  if (active?.runId !== id) return;
+  if (active?.runId !== id) return null;
+  const hold: Hold = { lends };
+  active.holds.add(hold);
+  giveUp(tree, threadId, active, hold);
+  return hold;
+}
+
+function giveUp(tree: Tree, threadId: ThreadId, active: ActiveRun, { lends }: Hold): void {
   active.grant?.giveBack();
-  if (what === "permit and slot") lendSlot(tree, threadId);
+  if (lends === "permit and slot") lendSlot(tree, threadId);
 }
 
 /**
@@ -27,9 +42,29 @@ export function lend(tree: Tree, { id, threadId }: RunOf, what: "permit" | "perm
 export async function haveBack(
   tree: Tree,
   run: RunOf,
+  hold: Hold | null,
   longestMs: number,
   signal: AbortSignal,
 ): Promise<void> {
+  const active = tree.runs.get(run.threadId);
+  if (active?.runId !== run.id || hold === null) return reclaimSlot(tree, run.threadId);
+  active.holds.delete(hold);
+  active.returning += 1;
+  try {
+    await permitBack(tree, run, longestMs, signal);
+  } finally {
+    active.returning -= 1;
+    lendOn(tree, run, active);
+  }
+}
+
+/** What answers has been told; what waits beside it lends the permit on, and nobody who is waited for starves (L3). */
+function lendOn(tree: Tree, run: RunOf, active: ActiveRun): void {
+  if (active.returning > 0 || tree.runs.get(run.threadId) !== active) return;
+  for (const hold of active.holds) giveUp(tree, run.threadId, active, hold);
+}
+
+async function permitBack(tree: Tree, run: RunOf, longestMs: number, signal: AbortSignal): Promise<void> {
   reclaimSlot(tree, run.threadId);
   const active = lacking(tree, run);
   if (active === null) return;
@@ -51,7 +86,9 @@ export async function haveBack(
 function lacking(tree: Tree, { id, threadId }: RunOf): ActiveRun | null {
   const active = tree.runs.get(threadId);
   if (active?.runId !== id || active.candidate.root || active.grant?.permit !== null) return null;
-  return tree.sessions.get(threadId)?.lifecycle.state === "running" ? active : null;
+  const state = tree.sessions.get(threadId)?.lifecycle.state;
+  // One whose provider has not accepted it yet may call, too.
+  return state === "running" || state === "reserved" ? active : null;
 }
 
 function takeBack(tree: Tree, run: RunOf, grant: Grant): void {

@@ -8,7 +8,7 @@
 import type { AgentPath } from "../protocol/agent-path.ts";
 import type { AgentConfig, AgentRecord, TreeRecord } from "../protocol/agent.ts";
 import { CoppiceError, InterruptedError, RejectedError, TransientError } from "../protocol/errors.ts";
-import type { CommandId, RunId, ThreadId, TreeId } from "../protocol/ids.ts";
+import type { CommandId, ThreadId, TreeId } from "../protocol/ids.ts";
 import { ASSUMED_CONTEXT_WINDOW, type Limits } from "../protocol/limits.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Mailbox } from "../protocol/mail.ts";
@@ -26,7 +26,7 @@ import type { Lease, StoreView } from "../store/port.ts";
 import { Reservations } from "./budget-scopes.ts";
 import { closeSession } from "./close-session.ts";
 import type { Grant } from "./dispatch.ts";
-import type { RunClock } from "./run-clock.ts";
+import type { ActiveRun } from "./active-run.ts";
 import { EventHub } from "./event-hub.ts";
 import { HeldRuns } from "./held-runs.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
@@ -43,17 +43,6 @@ import { Watchers } from "./watchers.ts";
 import type { Loading } from "./open-provider.ts";
 import type { Reactions } from "./tree-reactions.ts";
 import { WorkspaceJobs } from "./workspace-jobs.ts";
-
-/** A run that is accepted or reserved and whose session is loaded. */
-export interface ActiveRun {
-  readonly runId: RunId;
-  readonly candidate: Candidate;
-  grant: Grant | null;
-  /** While it is driven. */
-  clock: RunClock | null;
-  composed: boolean;
-  drainedSeq: number;
-}
 
 export interface TreeParts {
   readonly shared: Shared;

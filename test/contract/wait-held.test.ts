@@ -16,6 +16,7 @@ describe.each(STORES)("calls that wait in a run on %s", (store) => {
       scripts: {
         "/root/a": at("a"),
         "/root/a/kid": at("kid"),
+        "/root/a/kid2": at("kid2"),
         "/root/b": at("b"),
         ...options.scripts,
       },
@@ -69,6 +70,49 @@ describe.each(STORES)("calls that wait in a run on %s", (store) => {
     await waiting;
     await h.clock.advance(25_000);
     expect(await one.work.outcome()).toMatchObject({ ending: "time_limit" });
+  });
+
+  test("WAI-5 calls that wait beside one another: whoever one of them waits for has its turn when the other is answered", async () => {
+    await using one = await inRun();
+    const { h } = one;
+    await one.spawn("kid");
+    await one.spawn("kid2");
+    const first = one.call("wait_agent", { targets: ["kid"], timeout_ms: 60_000 });
+    const second = one.call("wait_agent", { targets: ["kid2"], timeout_ms: 60_000 });
+    h.provider.gates.open("kid");
+    h.provider.gates.open("kid2");
+    expect(await first).toMatchObject({ ended_by: "settled", results: [{ text: "kid is done" }] });
+    expect(await second).toMatchObject({ ended_by: "settled", results: [{ text: "kid2 is done" }] });
+    expect(one.permits.inUse).toBe(1);
+    h.provider.gates.open("a");
+    expect((await one.work.outcome()).text).toBe("a is done");
+    await h.tree.idle();
+    expect([one.permits.inUse, h.tree.control.tree.lane.size]).toEqual([0, 0]);
+  });
+
+  test("EXE-1 a run that asked for an approval before its provider accepted it has its permit back", async () => {
+    await using one = await inRun({
+      scripts: {
+        "/root/a": [
+          together(gate("a", { beforeAcceptance: true }), gate("a2"), say("a is done")),
+          repeat(say("more")),
+        ],
+      },
+      runtime: { threadTools: { allow: "all" }, limits: { residents: 4 } },
+    });
+    const { h } = one;
+    const other = await h.runtime.openTree({});
+    const asked = { thread_id: other.id, message: "hello" };
+    const asking = one.call("send_message_to_thread", asked, { callId: "call_9" });
+    await look(h).until("it is asked", async () => (await h.tree.requests()).length === 1);
+    expect(one.permits.inUse).toBe(0);
+    await h.tree.answer((await h.tree.requests())[0]!.id, "yes");
+    await asking;
+    expect(one.permits.inUse).toBe(1);
+    h.provider.gates.openAll();
+    expect(await one.work.outcome()).toMatchObject({ ending: "completed" });
+    await h.tree.idle();
+    expect(one.permits.inUse).toBe(0);
   });
 
   test("WAI-5 permit and slot are lent: at one permit and one resident whoever is waited for runs", async () => {
