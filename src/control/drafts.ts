@@ -40,6 +40,8 @@ function wholeText(tx: Transaction, { content: { artifact, text } }: MailRecord)
 export function clearDraft(tx: Transaction, { threadId, causes }: RunRecord): void {
   const draft = tx.store.draft(threadId);
   if (draft === undefined || draft.clearedAt !== null) return;
-  if (causes.some(({ mailId }) => tx.store.mail(mailId)?.kind === "user"))
+  const sent = causes.flatMap(({ mailId }) => tx.store.mail(mailId) ?? []);
+  // One that has come since is what nobody has seen yet.
+  if (sent.some(({ kind, createdAt }) => kind === "user" && draft.createdAt <= createdAt))
     tx.store.putDraft({ ...draft, clearedAt: tx.now });
 }

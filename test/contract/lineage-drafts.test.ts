@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { refuse } from "../../src/providers/scripted/native/faults.ts";
 import { noFork } from "../../src/providers/scripted/native/provider.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
-import { fail, gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
+import { fail, gate, repeat, say, together, usage } from "../../src/providers/scripted/script.ts";
 import { RejectedError } from "../../src/protocol/errors.ts";
 import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
 
@@ -59,8 +59,13 @@ describe.each(STORES)("a message that no provider has accepted on %s", (store) =
 
   test("C4.9 BUD-2 is a draft where what is under way spends that, and it still waits for its turn", async () => {
     const h = await open({
-      tree: { budgets: { tokens: 1 } },
-      scripts: { "/root": [together(gate("spends"), say("an answer")), repeat(say("more"))] },
+      tree: { budgets: { tokens: 10_000 } },
+      scripts: {
+        "/root": [
+          together(gate("spends"), usage({ outputTokens: 20_000 }), say("an answer")),
+          repeat(say("more")),
+        ],
+      },
     });
     const first = await h.tree.root.send("one");
     await h.provider.gates.arrived("spends");
