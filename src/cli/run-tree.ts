@@ -24,6 +24,7 @@ import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles, ROOT_INSTRUCTIONS } from "./demo
 import { demoProvider } from "./demo/provider.ts";
 import { demoTools } from "./demo/tools.ts";
 import { badUse, CommandError, EXIT } from "./failure.ts";
+import { storeTroubleLogger } from "./store-trouble.ts";
 import { PRACTICE, practiceProvider } from "./practice.ts";
 
 /** A response of the scripted model, in milliseconds, so that one can follow. */
@@ -86,6 +87,7 @@ export class Host {
     });
     const { providers, secrets: _, ...rest } = this.#config;
     return createRuntime({
+      logger: storeTroubleLogger((line) => process.stderr.write(`coppice: ${line}\n`)),
       ...(demo ? { roles: loadRoles(demoRoles, demoTools), limits: { residents: DEMO_RESIDENTS } } : {}),
       ...rest,
       store,

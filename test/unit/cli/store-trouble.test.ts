@@ -1,0 +1,17 @@
+/** What a command that runs a tree says of a store that is in the way. */
+import { expect, test } from "vitest";
+import { storeTroubleLogger } from "../../../src/cli/store-trouble.ts";
+import { TransientError } from "../../../src/protocol/errors.ts";
+
+test("REC-3 a store that cannot be written is told once, with what to do, and nothing else is", () => {
+  const lines: string[] = [];
+  const logger = storeTroubleLogger((line) => lines.push(line));
+  const full = { err: new TransientError("STORE_FULL", "the store has no space left; free some") };
+  logger.warn(full, "the store failed; trying again");
+  logger.warn(full, "the store failed; trying again");
+  logger.error({ err: new Error("something else") }, "a run was dropped");
+  logger.info({}, "a tree is opened");
+  expect(lines).toEqual([
+    "STORE_FULL: the store has no space left; free some. It is tried again until it works; Ctrl-C gives the tree back.",
+  ]);
+});
