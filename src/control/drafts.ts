@@ -40,8 +40,6 @@ function wholeText(tx: Transaction, { content: { artifact, text } }: MailRecord)
 export function clearDraft(tx: Transaction, { threadId, causes }: RunRecord): void {
   const draft = tx.store.draft(threadId);
   if (draft === undefined || draft.clearedAt !== null) return;
-  const sent = causes.flatMap(({ mailId }) => tx.store.mail(mailId) ?? []);
-  // One that has come since is what nobody has seen yet.
-  if (sent.some(({ kind, createdAt }) => kind === "user" && draft.createdAt <= createdAt))
+  if (causes.some(({ mailId }) => tx.store.mail(mailId)?.kind === "user"))
     tx.store.putDraft({ ...draft, clearedAt: tx.now });
 }
