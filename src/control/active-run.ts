@@ -1,7 +1,7 @@
 /** What memory knows of a run that goes on here. */
 import type { RunId } from "../protocol/ids.ts";
 import type { Grant } from "./dispatch.ts";
-import type { Hold } from "./lent-permit.ts";
+import type { LentPermit } from "./lent-permit.ts";
 import type { RunClock } from "./run-clock.ts";
 import type { Candidate } from "./tree.ts";
 
@@ -13,7 +13,7 @@ export interface ActiveRun {
   /** While it is driven. */
   clock: RunClock | null;
   /** Calls from outside that wait in it, and how many of them wait for its permit. */
-  readonly holds: Set<Hold>;
+  readonly holds: Set<LentPermit>;
   returning: number;
   composed: boolean;
   drainedSeq: number;

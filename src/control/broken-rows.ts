@@ -7,7 +7,7 @@
  * - B2 All stand-ins are put before anything else is read, because one broken row may need what another one told.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError, RejectedError } from "../protocol/errors.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { CommandId, RequestId, RunId, ThreadId, WaitId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
@@ -23,6 +23,7 @@ import { shortRunText, textOf } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { bindingOf } from "./thread-context.ts";
 import { resumeWhenFree } from "./wait-ends.ts";
+import { isCorrupt } from "../store/corrupt-row.ts";
 
 /** Names a row of which `mend` may know what to put in its place. */
 export interface RowName {
@@ -40,7 +41,7 @@ const ERROR = {
 
 /** The row behind a failure, where it is one that can be replaced. */
 export function brokenRow(error: unknown): RowName | null {
-  if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") return null;
+  if (!isCorrupt(error)) return null;
   const { table, id } = error.details;
   if (typeof id !== "string" || !isMendable(table)) return null;
   return { table, id };

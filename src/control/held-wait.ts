@@ -11,7 +11,7 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { RequestId, RunId, WaitId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { OUTSIDE_CALL } from "../protocol/wait.ts";
-import { haveBack, type Hold as Lent, lend, type RunOf } from "./lent-permit.ts";
+import { activeRun, haveBack, lend, type LentPermit, type RunOf } from "./lent-permit.ts";
 import { currentRun } from "./runs.ts";
 import { takeMail } from "./take-mail.ts";
 import { must, type Transaction } from "./transaction.ts";
@@ -48,7 +48,7 @@ export function heldThreadWait(tree: Tree, runId: RunId, wait: ThreadWait, hold:
 async function held(tree: Tree, runId: RunId, hold: Hold, asked: Asked): Promise<Output> {
   const { signal, longestMs } = hold;
   const left = countdown(tree, longestMs);
-  let lent: Lent | null = null;
+  let lent: LentPermit | null = null;
   const { id, run, cutShort } = await tree.transact(
     (tx) => {
       const { threadId } = currentRun(tx, runId);
@@ -108,7 +108,7 @@ export async function heldApproval(tree: Tree, id: RequestId, { signal, longestM
 async function whileLent(
   tree: Tree,
   run: RunOf,
-  hold: Lent | null,
+  lent: LentPermit | null,
   left: () => number,
   signal: AbortSignal,
   wait: () => Promise<void>,
@@ -117,13 +117,12 @@ async function whileLent(
     try {
       await wait();
     } finally {
-      await haveBack(tree, run, hold, left(), signal);
+      await haveBack(tree, run, lent, left(), signal);
     }
   };
-  const active = tree.runs.get(run.threadId);
+  const clock = activeRun(tree, run)?.clock ?? null;
   // Nor does it count for the run's wall clock (RUN-3).
-  if (active?.runId === run.id && active.clock !== null) await active.clock.stoppedDuring(waited);
-  else await waited();
+  await (clock === null ? waited() : clock.stoppedDuring(waited));
 }
 
 /** What is left of the time that a transport bears. */

@@ -15,22 +15,28 @@ import type { Tree } from "./tree.ts";
 
 export type RunOf = Pick<RunRecord, "id" | "threadId">;
 
+/** What memory knows of the run; null when it does not go on here. */
+export function activeRun(tree: Tree, { id, threadId }: RunOf): ActiveRun | null {
+  const active = tree.runs.get(threadId);
+  return active?.runId === id ? active : null;
+}
+
 /** One of the calls that wait in a run, from when it lends until it wants to answer. */
-export interface Hold {
+export interface LentPermit {
   readonly lends: "permit" | "permit and slot";
 }
 
 /** In the block of the commit that stores the wait. An approval keeps the slot. Null for a run that is not here. */
-export function lend(tree: Tree, { id, threadId }: RunOf, lends: Hold["lends"]): Hold | null {
-  const active = tree.runs.get(threadId);
-  if (active?.runId !== id) return null;
-  const hold: Hold = { lends };
+export function lend(tree: Tree, run: RunOf, lends: LentPermit["lends"]): LentPermit | null {
+  const active = activeRun(tree, run);
+  if (active === null) return null;
+  const hold: LentPermit = { lends };
   active.holds.add(hold);
-  giveUp(tree, threadId, active, hold);
+  giveUp(tree, run.threadId, active, hold);
   return hold;
 }
 
-function giveUp(tree: Tree, threadId: ThreadId, active: ActiveRun, { lends }: Hold): void {
+function giveUp(tree: Tree, threadId: ThreadId, active: ActiveRun, { lends }: LentPermit): void {
   active.grant?.giveBack();
   if (lends === "permit and slot") lendSlot(tree, threadId);
 }
@@ -42,12 +48,12 @@ function giveUp(tree: Tree, threadId: ThreadId, active: ActiveRun, { lends }: Ho
 export async function haveBack(
   tree: Tree,
   run: RunOf,
-  hold: Hold | null,
+  hold: LentPermit | null,
   longestMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const active = tree.runs.get(run.threadId);
-  if (active?.runId !== run.id || hold === null) return reclaimSlot(tree, run.threadId);
+  const active = activeRun(tree, run);
+  if (active === null || hold === null) return reclaimSlot(tree, run.threadId);
   active.holds.delete(hold);
   active.returning += 1;
   try {
@@ -83,22 +89,23 @@ async function permitBack(tree: Tree, run: RunOf, longestMs: number, signal: Abo
 }
 
 /** The run, where it is driven and has no permit. Roots take none. */
-function lacking(tree: Tree, { id, threadId }: RunOf): ActiveRun | null {
-  const active = tree.runs.get(threadId);
-  if (active?.runId !== id || active.candidate.root || active.grant?.permit !== null) return null;
-  const state = tree.sessions.get(threadId)?.lifecycle.state;
+function lacking(tree: Tree, run: RunOf): ActiveRun | null {
+  const active = activeRun(tree, run);
+  if (active === null || active.candidate.root || active.grant?.permit !== null) return null;
+  const state = tree.sessions.get(run.threadId)?.lifecycle.state;
   // One whose provider has not accepted it yet may call, too.
   return state === "running" || state === "reserved" ? active : null;
 }
 
 function takeBack(tree: Tree, run: RunOf, grant: Grant): void {
-  const active = tree.runs.get(run.threadId);
-  if (active !== undefined && lacking(tree, run) === active) active.grant = grant;
+  const lacks = lacking(tree, run);
+  if (lacks !== null) lacks.grant = grant;
   else {
     grant[Symbol.dispose]();
     // It has come to a wait of its own meanwhile, and a return from that found this one in the queue.
     const waits = tree.sessions.get(run.threadId)?.lifecycle.state === "waiting";
-    if (active?.runId === run.id && waits) tree.reactions.resume(tree, active.candidate);
+    const active = activeRun(tree, run);
+    if (active !== null && waits) tree.reactions.resume(tree, active.candidate);
   }
   tree.watchers.changed();
 }

@@ -3,7 +3,7 @@
  * more in the commit that says so, and forgets.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError, RejectedError } from "../protocol/errors.ts";
+import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
@@ -21,6 +21,7 @@ import { lineOf } from "./family.ts";
 import { spentScope } from "./spent-scope.ts";
 import { chosenProvider } from "./chosen-provider.ts";
 import { unreadOf } from "./unread.ts";
+import { isCorrupt } from "../store/corrupt-row.ts";
 
 interface Stored {
   readonly agent: AgentRecord;
@@ -132,7 +133,7 @@ async function readStored(tree: Tree, threadId: ThreadId): Promise<Stored> {
       };
     });
   } catch (error) {
-    if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") {
+    if (isCorrupt(error)) {
       throw new RejectedError(
         "LOAD_FAILED",
         `agent ${threadId} cannot be loaded (record_corrupt): ${error.message}`,

@@ -7,7 +7,7 @@
  *   same end.
  * - L2 What an owner leaves under way stays in the inbox, for the next one. So does what failed because of the store, for another look.
  */
-import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
+import { type CommandRecord, isLong, type LongCommandVerb } from "../protocol/command.ts";
 import { CoppiceError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Begin } from "../platform/abortable.ts";
@@ -29,12 +29,13 @@ export type Done = (tx: Transaction, answer: JsonObject) => void;
 type LongVerb = (tree: Tree, given: JsonObject, done: Done, begin: Begin) => Promise<JsonObject>;
 
 /** By name; each calls `begin` before its first effect and `done` in its last commit, and answers the same. */
-export type LongVerbs = Readonly<Partial<Record<CommandVerb, LongVerb>>>;
+export type LongVerbs = Readonly<Record<LongCommandVerb, LongVerb>>;
 
 /** False for a command of one commit. `again` is called when it is left for another look. */
 export function beginLong(tree: Tree, command: CommandRecord, again: () => void): boolean {
-  const act = command.verb === null ? undefined : tree.shared.longVerbs[command.verb];
-  if (act === undefined) return false;
+  const { verb } = command;
+  if (verb === null || !isLong(verb)) return false;
+  const act = tree.shared.longVerbs[verb];
   if (tree.commands.has(command.id)) return true;
   tree.commands.add(command.id);
   void carryOutLong(tree, command, act)

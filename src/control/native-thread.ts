@@ -1,5 +1,4 @@
 /** What the record of a provider thread holds of the provider's own conversation: its id, its turns, whether it is at work. */
-import { CoppiceError } from "../protocol/errors.ts";
 import type { ProviderThreadId } from "../protocol/ids.ts";
 import type { NativeChildEvent } from "../protocol/native-events.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
@@ -8,6 +7,7 @@ import { headBytes } from "../platform/text.ts";
 import type { NativeAcceptance } from "../session/ports.ts";
 import { newProviderThread } from "./start-write.ts";
 import type { Transaction } from "./transaction.ts";
+import { isCorrupt } from "../store/corrupt-row.ts";
 
 /** In the commit of the acceptance: where the run went to, for later resumes, forks and rollbacks (lineage C4.13). */
 export function acceptTurn(
@@ -68,7 +68,7 @@ export function restThread(tx: Transaction, run: RunRecord): void {
     tx.store.putProviderThread({ ...record, status: "idle", updatedAt: tx.now });
   } catch (error) {
     // One that cannot be read is gone on with by nobody, and keeps no run open (REC-1).
-    if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") throw error;
+    if (!isCorrupt(error)) throw error;
   }
 }
 

@@ -2,7 +2,6 @@
  * The record of a result's way home: from the run that has answered to whoever is owed it. Its handoff is the text that the mail
  * carries, and says what of the run that is (lineage C4.11, C8.6).
  */
-import { CoppiceError } from "../protocol/errors.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { TransferId } from "../protocol/ids.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -13,6 +12,7 @@ import { type HandoffAbout, readyHandoff } from "../lineage/handoff-record.ts";
 import { resolvePortable, resultTransfer } from "../lineage/transfer.ts";
 import { headOf, newestStep } from "./thread-point.ts";
 import type { Transaction } from "./transaction.ts";
+import { unlessCorrupt } from "../store/corrupt-row.ts";
 
 /** `staleBase`: it rests on a run that was taken back, and is told to nobody by itself (C8.9). */
 export function putResultTransfer(
@@ -67,12 +67,7 @@ export function putResultTransfer(
 
 /** A work has to end whatever has become of what it did: null also where its transcript cannot be read. */
 function answerOf(tx: Transaction, executor: AgentRecord, run: RunRecord): number | null {
-  try {
-    return newestStep(tx.store, executor, run);
-  } catch (error) {
-    if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") throw error;
-    return null;
-  }
+  return unlessCorrupt(() => newestStep(tx.store, executor, run), null);
 }
 
 function rangesOf(

@@ -3,7 +3,7 @@
  * one plan over the store; the run loop asks for them through `run-journal`.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
-import { CoppiceError, InterruptedError } from "../protocol/errors.ts";
+import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
@@ -24,6 +24,7 @@ import { takeMail } from "./take-mail.ts";
 import { type Look, must, type Transaction } from "./transaction.ts";
 import { endWork, workOf, worksAskedBy } from "./works.ts";
 import { unreadOf } from "./unread.ts";
+import { unlessCorrupt } from "../store/corrupt-row.ts";
 
 /** Reserves a run for the trigger-turn mail that is pending; `elsewhere` when that wants another provider than `provider`. */
 export function reserveRun(
@@ -209,12 +210,7 @@ export function partialItems(run: RunRecord, text: string): ItemBody[] {
 /** The transcript of a run; empty where it cannot be read, so that the run still comes to its end (REC-1). */
 export function itemsOfRun(tx: Transaction, run: RunRecord): readonly TranscriptItem[] {
   const { items } = tx.agent(run.threadId);
-  try {
-    return tx.store.items(run.threadId, run.firstItem, items - run.firstItem);
-  } catch (error) {
-    if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") return [];
-    throw error;
-  }
+  return unlessCorrupt(() => tx.store.items(run.threadId, run.firstItem, items - run.firstItem), []);
 }
 
 /** A request of an accepted run is out, or about to be: nobody will say what it has used once the run is cut off. */

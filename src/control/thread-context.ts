@@ -19,6 +19,7 @@ import { outcomeOf } from "../lineage/thread-reader.ts";
 import type { StoreView } from "../store/port.ts";
 import { workspaceAtSettle } from "./captures.ts";
 import type { Look, Transaction } from "./transaction.ts";
+import { unlessCorrupt } from "../store/corrupt-row.ts";
 
 /** What the next run of a thread opens on, verified. @throws RejectedError `THREAD_CONTEXT_TAMPERED`. */
 export function bindingOf(look: Look, agent: AgentRecord): ThreadBinding | null {
@@ -48,13 +49,10 @@ export function snapshotAt(
   view: StoreView,
   at: ContextReference & Pick<AgentRecord, "threadId">,
 ): SnapshotRecord {
-  let record: SnapshotRecord | undefined;
-  try {
-    record = view.snapshot(at.threadId, at.revision);
-  } catch (error) {
-    if (!CoppiceError.is(error) || error.code !== "STORE_CORRUPT") throw error;
-  }
-  return verifySnapshot(record, at);
+  return verifySnapshot(
+    unlessCorrupt(() => view.snapshot(at.threadId, at.revision), undefined),
+    at,
+  );
 }
 
 /** The binding of the run that has asked for this one, byte for byte (C8.4). */

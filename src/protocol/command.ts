@@ -94,6 +94,20 @@ export const COMMAND_ARGUMENTS = {
 
 export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;
 
+/** Commands that ask a provider, or take several commits. */
+const LONG = [
+  "rollback",
+  "regenerate_handoff",
+  "sync",
+  "restore_checkpoint",
+  "remove_checkpoint",
+] as const satisfies readonly CommandVerb[];
+export type LongCommandVerb = (typeof LONG)[number];
+
+export function isLong(verb: CommandVerb): verb is LongCommandVerb {
+  return (LONG as readonly CommandVerb[]).includes(verb);
+}
+
 export interface CommandRecord {
   readonly id: CommandId;
   readonly treeId: TreeId;

@@ -28,6 +28,7 @@ import {
 import type { PageOptions } from "./agent.ts";
 import { portsWhile } from "./ports-while.ts";
 import { THREADS } from "./thread-arguments.ts";
+import { isCorrupt } from "../store/corrupt-row.ts";
 
 /** Which threads are listed. */
 export interface ThreadFilter {
@@ -260,8 +261,4 @@ function readableOf(
     }
   }
   return { rows, next: more ? at : null, unreadable };
-}
-
-function isCorrupt(error: unknown): error is CoppiceError {
-  return CoppiceError.is(error) && error.code === "STORE_CORRUPT";
 }

@@ -5,7 +5,7 @@
  * - T1 A command is carried out here as it would be out of an inbox, so that an id names the same command wherever it is given.
  *   What was done under its id before is answered before anything else is looked at.
  */
-import type { CommandVerb } from "../protocol/command.ts";
+import type { CommandVerb, LongCommandVerb } from "../protocol/command.ts";
 import type { HandoffId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
@@ -360,7 +360,7 @@ export class Threads extends ThreadReads {
 
   /** What asks a provider: the commit that ends it notes its answer. */
   #atLength(
-    asked: Omit<Given, "commandId">,
+    asked: Omit<Given, "commandId"> & { readonly verb: LongCommandVerb },
     { commandId, signal }: ThreadCommandOptions,
     where: () => Promise<TreeId>,
   ): Promise<JsonObject> {
@@ -370,7 +370,7 @@ export class Threads extends ThreadReads {
       if (known !== undefined) return known;
       const { tree } = await ports.open(await where());
       const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
-      const answer = tree.shared.longVerbs[asked.verb]!(tree, asked.arguments, done, begin);
+      const answer = tree.shared.longVerbs[asked.verb](tree, asked.arguments, done, begin);
       return answer.catch((error: unknown) => doneMeanwhile(tree, given, error));
     });
   }

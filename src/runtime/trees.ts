@@ -16,6 +16,7 @@ import { blockedBy, useOf } from "../control/load.ts";
 import type { Shared } from "../control/shared.ts";
 import type { Page, PageRequest, Store, StoreView } from "../store/port.ts";
 import type { TreeHandle } from "./tree-handle.ts";
+import { unlessCorrupt } from "../store/corrupt-row.ts";
 
 /** What a tree has to do, counted. */
 export interface TreeCounts {
@@ -51,13 +52,13 @@ export function listTrees(store: Store, page: PageRequest, isDead: ProvenDead): 
 }
 
 function summaryOf(view: StoreView, id: TreeId, isDead: ProvenDead): TreeSummary {
-  const record = unlessBroken(() => view.tree(id)!);
+  const record = unlessCorrupt(() => view.tree(id)!, null);
   return {
     id,
     title: record?.title ?? null,
     createdAt: record?.createdAt ?? null,
-    counts: record === null ? null : unlessBroken(() => countsOf(view, record)),
-    owner: unlessBroken(() => liveOwner(view, id, isDead)),
+    counts: record === null ? null : unlessCorrupt(() => countsOf(view, record), null),
+    owner: unlessCorrupt(() => liveOwner(view, id, isDead), null),
   };
 }
 
@@ -68,15 +69,6 @@ function countsOf(view: StoreView, { treeId: id, agents }: TreeRecord): TreeCoun
     triggered: view.triggered(id).length,
     commands: view.pendingCommands(id).length,
   };
-}
-
-function unlessBroken<T>(read: () => T): T | null {
-  try {
-    return read();
-  } catch (error) {
-    if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") return null;
-    throw error;
-  }
 }
 
 /** What opening needs of the runtime. */
@@ -105,7 +97,7 @@ export async function openPendingTrees(
     for (const id of ids) {
       signal?.throwIfAborted();
       asked.add(id);
-      const blocked = await store.read((view) => unlessBroken(() => blockedIn(view, id, shared)));
+      const blocked = await store.read((view) => unlessCorrupt(() => blockedIn(view, id, shared), null));
       if (blocked !== null) {
         logger.info({ treeId: id, err: blocked }, "a tree with something to do is left to who can run it");
         continue;

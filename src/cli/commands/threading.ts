@@ -4,7 +4,7 @@
  * module is read by what may change or run something, or ask a provider, and then before a store is opened, or made.
  */
 import { type Command, InvalidArgumentError } from "commander";
-import type { CommandVerb } from "../../protocol/command.ts";
+import { type CommandVerb, isLong } from "../../protocol/command.ts";
 import { CoppiceError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { type CommandReceipt, commandTree } from "../../runtime/command-tree.ts";
@@ -115,19 +115,12 @@ export function actOn(
   { commandId }: ChangeOptions,
 ): Promise<CommandReceipt> {
   const given = commandId === undefined ? args : { ...args, command_id: commandId };
-  const timeoutMs = LONG.has(verb) ? LONG_MS : undefined;
+  const timeoutMs = isLong(verb) ? LONG_MS : undefined;
   const wait = timeoutMs === undefined ? {} : { timeoutMs };
   return commandTree(store, treeId, verb, given, { signal: terminal.signal, ...host.known, ...wait });
 }
 
-/** They ask a provider, or work on many files. */
-const LONG: ReadonlySet<CommandVerb> = new Set([
-  "rollback",
-  "regenerate_handoff",
-  "sync",
-  "restore_checkpoint",
-  "remove_checkpoint",
-]);
+/** For a command that asks a provider, or works on many files. */
 const LONG_MS = 600_000;
 
 /** One of those: by the owner where there is one, else by `here`, which opens the tree. */
