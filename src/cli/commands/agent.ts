@@ -30,7 +30,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
     );
 
   const rules =
-    "\nThe rules, such as what wakes an idle root, are those of the profile (`--profile`) that the tree was opened with.";
+    "\nThe rules, such as what wakes an idle root, are those of the profile\n(`--profile`) that the tree was opened with.";
   withRun(
     withTree(agent.command("send"), {
       json: "one object",
