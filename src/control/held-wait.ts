@@ -10,8 +10,9 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { RequestId, RunId, WaitId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { isSettled } from "../protocol/run.ts";
 import { OUTSIDE_CALL } from "../protocol/wait.ts";
-import { activeRun, haveBack, lend, type LentPermit, type RunOf } from "./lent-permit.ts";
+import { activeRun, haveBack, isLent, lend, type LentPermit, type RunOf } from "./lent-permit.ts";
 import { currentRun } from "./runs.ts";
 import { takeMail } from "./take-mail.ts";
 import { must, type Transaction } from "./transaction.ts";
@@ -55,26 +56,27 @@ async function held(tree: Tree, runId: RunId, hold: Hold, asked: Asked): Promise
       const request = asked(tx, tx.agent(threadId));
       const timeoutMs = Math.min(request.timeoutMs, longestMs);
       const { id, end } = openWait(tx, runId, { ...request, timeoutMs, callId: OUTSIDE_CALL });
+      if (end === null) markLent(tx, runId, true);
       return { id, end, run: { id: runId, threadId }, cutShort: timeoutMs < request.timeoutMs };
     },
     (opened) => {
       if (opened.end === null) lent = lend(tree, opened.run, "permit and slot");
     },
   );
-  await whileLent(tree, run, lent, left, signal, async () => {
-    try {
+  try {
+    await whileLent(tree, run, lent, left, signal, async () => {
       await tree.watchers.until(() => isEnded(tree, id), signal);
-    } finally {
-      if (signal.aborted) await abandon(tree, id);
-    }
-  });
+    });
+  } finally {
+    if (signal.aborted) await abandon(tree, run, id);
+  }
   signal.throwIfAborted();
   return tree.transact((tx) => {
     const wait = must(tx.store.wait(id), "wait", id);
     const { output, isError, mailIds } = collectWait(tx, wait);
     let now = currentRun(tx, runId);
     for (const mailId of mailIds) now = takeMail(tx, now, mailId);
-    tx.store.putRun(now);
+    tx.store.putRun({ ...now, permitLent: isLent(tree, run) });
     const told = wait.threads !== undefined || tx.profile.richWait;
     if (!cutShort || wait.end !== "timed_out" || !told) return { output, isError };
     return { output: { ...(output as JsonObject), ended_by: "cut_short", timed_out: false }, isError };
@@ -87,8 +89,25 @@ export async function heldApproval(tree: Tree, id: RequestId, { signal, longestM
   const { runId, threadId } = await tree.read((view) => must(view.request(id), "request", id));
   const run = { id: runId, threadId };
   const isPending = (): Promise<boolean> => tree.read((view) => view.request(id)?.status === "pending");
-  const lent = (await isPending()) ? lend(tree, run, "permit") : null;
-  await whileLent(tree, run, lent, left, signal, async () => {
+  let lent: LentPermit | null = null;
+  const waits = await tree.transact(
+    (tx) => {
+      if (tx.store.request(id)?.status !== "pending") return false;
+      markLent(tx, runId, true);
+      return true;
+    },
+    (pending) => {
+      if (pending) lent = lend(tree, run, "permit");
+    },
+  );
+  if (!waits) return;
+  try {
+    await whileLent(tree, run, lent, left, signal, () => answered());
+  } finally {
+    await tree.transact((tx) => markLent(tx, runId, isLent(tree, run)));
+  }
+
+  async function answered(): Promise<void> {
     const timeout = new AbortController();
     const timer = tree.shared.clock.setTimer(left(), () => timeout.abort(), { keepAlive: true });
     try {
@@ -101,7 +120,13 @@ export async function heldApproval(tree: Tree, id: RequestId, { signal, longestM
     } finally {
       timer.cancel();
     }
-  });
+  }
+}
+
+/** The store says it, too, for whoever looks at the tree from another process. */
+function markLent(tx: Transaction, runId: RunId, permitLent: boolean): void {
+  const run = must(tx.store.run(runId), "run", runId);
+  if (!isSettled(run)) tx.store.putRun({ ...run, permitLent });
 }
 
 /** However it ends, the run goes on, and with its permit; whoever has gone does not wait for that. */
@@ -135,8 +160,9 @@ function isEnded(tree: Tree, id: WaitId): Promise<true | undefined> {
   return tree.read((view) => ((view.wait(id)?.end ?? null) === null ? undefined : true));
 }
 
-async function abandon(tree: Tree, id: WaitId): Promise<void> {
+async function abandon(tree: Tree, run: RunOf, id: WaitId): Promise<void> {
   await tree.transact((tx) => {
+    markLent(tx, run.id, isLent(tree, run));
     const wait = must(tx.store.wait(id), "wait", id);
     if (wait.end === null) endWait(tx, wait, "aborted");
   });

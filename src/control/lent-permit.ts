@@ -36,6 +36,11 @@ export function lend(tree: Tree, run: RunOf, lends: LentPermit["lends"]): LentPe
   return hold;
 }
 
+/** Whether calls wait in it still, for which its permit is lent on. */
+export function isLent(tree: Tree, run: RunOf): boolean {
+  return (activeRun(tree, run)?.holds.size ?? 0) > 0;
+}
+
 function giveUp(tree: Tree, threadId: ThreadId, active: ActiveRun, { lends }: LentPermit): void {
   active.grant?.giveBack();
   if (lends === "permit and slot") lendSlot(tree, threadId);

@@ -5,7 +5,7 @@ import type { ThreadId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { StoreView } from "../store/port.ts";
-import { isHeldOutside, statusOf } from "./status.ts";
+import { isHeld, statusOf } from "./status.ts";
 import { agentsUnder } from "./family.ts";
 
 /** An agent as lists and snapshots show it. */
@@ -141,6 +141,5 @@ export interface Counts {
 export function runningCount(view: StoreView, tree: TreeId): number {
   return view
     .openRuns(tree)
-    .filter((run) => run.status === "running" && run.threadId !== tree && !isHeldOutside(view, run.threadId))
-    .length;
+    .filter((run) => run.status === "running" && run.threadId !== tree && !isHeld(view, run)).length;
 }

@@ -271,6 +271,8 @@ export function resumeRun(tx: Transaction, runId: RunId): RunRecord {
     ...run,
     status: run.acceptedAt === null ? "starting" : "running",
     waitingSince: null,
+    // It comes with its permit, whatever had lent that before.
+    permitLent: false,
     waitedMs: run.waitedMs + (tx.now - (run.waitingSince ?? tx.now)),
   };
   tx.store.putRun(next);

@@ -1,5 +1,6 @@
 /** Status of an agent, derived from run, work and mail, never stored (runtime.md, "Words of state"). */
 import type { AgentRecord, AgentStatus, CodexStatus } from "../protocol/agent.ts";
+import type { RunRecord } from "../protocol/run.ts";
 import { OUTSIDE_CALL } from "../protocol/wait.ts";
 import type { StoreView } from "../store/port.ts";
 import { spentScope } from "./spent-scope.ts";
@@ -22,8 +23,9 @@ export function statusOf(view: StoreView, agent: AgentRecord, queue: QueuePositi
         if (agent.openRequests > 0) return { kind: "awaiting_approval" };
         return { kind: "waiting", on: waitingOn(view, agent) };
       default:
-        if (isHeldOutside(view, agent.threadId)) return { kind: "waiting", on: waitingOn(view, agent) };
-        return { kind: "running" };
+        if (!isHeld(view, run)) return { kind: "running" };
+        if (agent.openRequests > 0 && !waitsOutside(view, run)) return { kind: "awaiting_approval" };
+        return { kind: "waiting", on: waitingOn(view, agent) };
     }
   }
   if (startsRun(view, agent)) {
@@ -44,8 +46,12 @@ export function startsRun(
   return spentScope(view.tree(treeId)!.exhausted, path) === null;
 }
 
-/** Its run is driven, and its provider stands in a wait by the agent's token (WAI-5). */
-export function isHeldOutside(view: StoreView, threadId: AgentRecord["threadId"]): boolean {
+/** A run that is driven, and whose provider stands in a call by the agent's token that waits (WAI-5, EXE-4). */
+export function isHeld(view: StoreView, run: RunRecord): boolean {
+  return run.permitLent === true || waitsOutside(view, run);
+}
+
+function waitsOutside(view: StoreView, { threadId }: RunRecord): boolean {
   return view.openWaitsOf(threadId).some(({ callId }) => callId === OUTSIDE_CALL);
 }
 

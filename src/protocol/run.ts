@@ -104,6 +104,8 @@ export interface RunRecord {
   /** Milliseconds spent in waits, which do not count for the wall clock (RUN-3). */
   readonly waitedMs: number;
   readonly waitingSince: number | null;
+  /** True while calls from outside wait in it, until its permit is back: it is driven, and counts as in a wait (EXE-4). */
+  readonly permitLent?: boolean;
   readonly wrapUpOffered: boolean;
   readonly text: string;
   readonly reservedAt: number;

@@ -2,7 +2,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { openCalls } from "../protocol/transcript.ts";
-import { isHeldOutside, statusOf } from "../control/status.ts";
+import { isHeld, statusOf } from "../control/status.ts";
 import { NOT_LIVE } from "../control/listing.ts";
 import { broken, type Formula, pathOf, type Picture, type Violation } from "./invariants-picture.ts";
 
@@ -70,8 +70,8 @@ function* running(picture: Picture): Iterable<Violation> {
   const busy: RunRecord[] = [];
   for (const agent of picture.agents) {
     if (agent.parent === null) continue;
-    if (isHeldOutside(picture.view, agent.threadId)) continue;
-    busy.push(...runsOf(picture, agent).filter((run) => !isSettled(run) && run.status !== "waiting"));
+    const works = (run: RunRecord): boolean => run.status !== "waiting" && !isHeld(picture.view, run);
+    busy.push(...runsOf(picture, agent).filter((run) => !isSettled(run) && works(run)));
   }
   const { running } = picture.tree.limits;
   if (running !== null && busy.length > running) {

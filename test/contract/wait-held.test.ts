@@ -105,6 +105,7 @@ describe.each(STORES)("calls that wait in a run on %s", (store) => {
     const asked = { thread_id: other.id, message: "hello" };
     const asking = one.call("send_message_to_thread", asked, { callId: "call_9" });
     await look(h).until("it is asked", async () => (await h.tree.requests()).length === 1);
+    await h.clock.settle();
     expect(one.permits.inUse).toBe(0);
     await h.tree.answer((await h.tree.requests())[0]!.id, "yes");
     await asking;
@@ -235,17 +236,63 @@ describe.each(STORES)("calls that wait in a run on %s", (store) => {
     const { work } = await h.tree.root.spawn("b", "go");
     await h.provider.gates.arrived("b");
     expect(one.permits.inUse).toBe(1);
+    expect(await one.agent.status()).toEqual({ kind: "awaiting_approval" });
+    expect((await h.tree.counts()).running).toBe(1);
     expect(h.tree.control.tree.residency.slotOf((await one.agent.record()).threadId)!.state).toBe("resident");
     const [request] = await h.tree.requests();
     await h.tree.answer(request!.id, "yes");
     await h.clock.settle();
+    // It is answered, and `/root/b` has the permit still.
+    expect(await one.agent.status()).toEqual({ kind: "waiting", on: [] });
+    expect((await h.tree.counts()).running).toBe(1);
     h.provider.gates.open("b");
     await work.outcome();
     expect(await asking).not.toHaveProperty("code");
+    expect(await one.agent.status()).toEqual({ kind: "running" });
     expect(one.permits.inUse).toBe(1);
     h.provider.gates.open("a");
     await one.work.outcome();
     expect(one.permits.inUse).toBe(0);
+  });
+
+  test("EXE-4 LST-1 one that nobody answers in time works on and is counted, while its request is still there", async () => {
+    await using one = await inRun({
+      runtime: { threadTools: { allow: "all" }, limits: { residents: 2 } },
+      tree: { limits: { running: 1 } },
+    });
+    const { h, agent } = one;
+    const { transportWaitMs } = h.tree.control.tree.limits;
+    const other = await h.runtime.openTree({});
+    const asked = { thread_id: other.id, message: "hello" };
+    const asking = one.call("send_message_to_thread", asked, { callId: "call_9" });
+    await look(h).until("it is asked", async () => (await h.tree.requests()).length === 1);
+    await h.clock.settle();
+    expect(await agent.status()).toEqual({ kind: "awaiting_approval" });
+    await h.clock.advance(transportWaitMs);
+    expect(await asking).toMatchObject({ code: "SUBAGENT_PARENT_NOT_ACTIVE" });
+    expect(await h.tree.requests()).toHaveLength(1);
+    expect(await agent.status()).toEqual({ kind: "running" });
+    expect([one.permits.inUse, (await h.tree.counts()).running]).toEqual([1, 1]);
+    h.provider.gates.open("a");
+    expect((await one.work.outcome()).ending).toBe("completed");
+    expect((await h.tree.counts()).running).toBe(0);
+  });
+
+  test("EXE-4 LST-1 one whose wait has ended waits for its permit, and is not shown as running", async () => {
+    await using one = await inRun();
+    const { h, agent } = one;
+    await one.spawn("kid");
+    const waiting = one.call("wait_agent", { targets: ["kid"] });
+    await h.provider.gates.arrived("kid");
+    await agent.send("new input", { onBusy: "steer" });
+    await h.clock.settle();
+    expect(await agent.status()).toEqual({ kind: "waiting", on: [] });
+    expect((await h.tree.counts()).running).toBe(1);
+    h.provider.gates.open("kid");
+    expect(await waiting).toMatchObject({ ended_by: "new_input" });
+    expect(await agent.status()).toEqual({ kind: "running" });
+    h.provider.gates.open("a");
+    expect((await one.work.outcome()).ending).toBe("completed");
   });
 
   test("XTR-4 WAI-5 so does one that waits for threads, and its wait is stored", async () => {

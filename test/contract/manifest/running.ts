@@ -46,8 +46,6 @@ export const running: readonly Contract[] = [
     id: "EXE-4",
     behaviour: "Limits hold at every instant for every entry; a wait answers only once its permit is back.",
     source: guarantee,
-    partly:
-      "the one allowed excess, an overdrawn permit of a run whose transport's limit passes first, comes with real agents that wait through a transport; until then there is no excess",
   },
   {
     id: "RES-1",
