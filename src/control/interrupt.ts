@@ -167,7 +167,9 @@ function keepRequests(tx: Transaction, agent: AgentRecord, run: RunRecord | null
     mail.trigger && (run === null || mail.seq <= run.reservedSeq) && worksAskedBy(tx, mail).length > 0;
   const requests = [...unreadOf(tx.store, agent.threadId)].filter(asked);
   if (requests.length === 0) return;
-  appendItems(tx, agent, run, [...requests.map((mail) => itemOf(tx, mail)), INTERRUPTED]);
+  // A notice that asks for works again is no request itself: it stays in the mailbox, and is told from there.
+  const told = requests.filter((mail) => mail.workId !== null);
+  appendItems(tx, agent, run, [...told.map((mail) => itemOf(tx, mail)), INTERRUPTED]);
 }
 
 /** Results for tool calls that got none, so that no call is left dangling. */

@@ -40,6 +40,7 @@ export function createReactions(pump: () => void): Reactions {
     deadlines: armDeadline,
     threadWaits: watchThreads,
     drained(tree) {
+      tree.residency.shrink();
       pump();
       tree.watchers.changed();
     },

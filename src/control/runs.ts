@@ -272,7 +272,7 @@ export function resumeRun(tx: Transaction, runId: RunId): RunRecord {
     status: run.acceptedAt === null ? "starting" : "running",
     waitingSince: null,
     // It comes with its permit, whatever had lent that before.
-    permitLent: false,
+    ...(run.permitLent === true ? { permitLent: false } : {}),
     waitedMs: run.waitedMs + (tx.now - (run.waitingSince ?? tx.now)),
   };
   tx.store.putRun(next);

@@ -364,6 +364,7 @@ export class Tree implements PlanContext {
     if (effects.deadlines) this.reactions.deadlines(this);
     if (effects.threadWaits) this.reactions.threadWaits(this);
     if (effects.budgetRaised) this.shared.releases.tell();
+    this.residency.shrink();
     this.watchers.changed(new Set<string>([...effects.worksEnded.keys(), ...effects.mail]));
   }
 }

@@ -4,7 +4,8 @@
  * the mailbox in their critical section (RES-4) are control's, in the `unload` that it hands in.
  *
  * - R1 `count` is pending loads, residents and those being unloaded. A slot counts until its session is gone.
- * - R2 Nothing is reserved unless `count` is below the limit. Only `reclaim` can take it above; then no load is admitted.
+ * - R2 Nothing is reserved unless `count` is below the limit. Only `reclaim` can take it above; then no load is admitted, and
+ *   `shrink` brings it down.
  * - R3 A wait that can be parked keeps its slot and is a candidate like others, so what is loaded stays below the limit;
  *   only one that cannot be parked lends it.
  * - R4 An unload that fails leaves the agent resident and touched, and the next candidate is asked. It is not asked again
@@ -191,6 +192,11 @@ export class Residency {
     return this.limit - this.#count + this.#unloading;
   }
 
+  /** What is above the limit goes as soon as it may, wanted by somebody or not. To be called when something has changed. */
+  shrink(): void {
+    this.#unloadSome(this.#count - this.limit, true);
+  }
+
   /** For `Slot`. */
   committed(slot: Slot): void {
     if (slot.state !== "pending") {
@@ -217,7 +223,11 @@ export class Residency {
 
   #startUnloads(): void {
     const { need, pinned } = this.#wanted;
-    const missing = need - (this.limit - this.#count) - this.#unloading;
+    this.#unloadSome(need - (this.limit - this.#count), pinned);
+  }
+
+  #unloadSome(wanted: number, pinned: boolean): void {
+    const missing = wanted - this.#unloading;
     if (missing <= 0) return;
     for (const slot of this.victims(missing, pinned)) {
       slot.state = "unloading";

@@ -1,8 +1,9 @@
 /** Formulas over mailboxes: nothing lost, nothing twice, FIFO, counters that are true (MBX). */
 import type { AgentRecord } from "../protocol/agent.ts";
-import type { MailId } from "../protocol/ids.ts";
+import type { MailId, RunId } from "../protocol/ids.ts";
 import type { MailRecord, MailState } from "../protocol/mail.ts";
 import { isSettled } from "../protocol/run.ts";
+import { OUTSIDE_CALL } from "../protocol/wait.ts";
 import {
   broken,
   type Formula,
@@ -112,10 +113,16 @@ function* shownOnce(picture: Picture): Iterable<Violation> {
       if (mail.state !== "delivered" && mail.state !== "settled") continue;
       const shown = memory.shown.get(mail.id);
       if (shown === undefined || shown.items + shown.handed === 0) {
+        // The program that waited by its token was told, and no transcript.
+        if (waitedOutside(picture, mail.runId)) continue;
         yield broken("MBX-7", `mail ${mail.seq} of ${agent.path} is ${mail.state} and in no request`);
       }
     }
   }
+}
+
+function waitedOutside({ view }: Picture, runId: RunId | null): boolean {
+  return runId !== null && view.waitsOfRun(runId).some(({ callId }) => callId === OUTSIDE_CALL);
 }
 
 /** What was there before a message that is delivered now was delivered before it, or with it. */

@@ -74,7 +74,9 @@ function* running(picture: Picture): Iterable<Violation> {
     busy.push(...runsOf(picture, agent).filter((run) => !isSettled(run) && works(run)));
   }
   const { running } = picture.tree.limits;
-  if (running !== null && busy.length > running) {
+  // The permit of a run that had lent it may be overdrawn.
+  const overdrawn = busy.filter((run) => run.permitLent === false).length;
+  if (running !== null && busy.length - overdrawn > running) {
     const paths = busy.map((run) => pathOf(picture, run.threadId)).join(", ");
     yield broken("EXE-4", `${busy.length} children run (${paths}) and at most ${running} may`);
   }

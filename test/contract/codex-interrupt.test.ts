@@ -30,7 +30,7 @@ import {
   untilIdle,
   untilWaiting,
 } from "../support/codex.ts";
-import { STORES } from "../support/harness.ts";
+import { harness, STORES } from "../support/harness.ts";
 import { Look } from "../support/look.ts";
 
 const MARKER = expect.stringMatching(/^\[runtime: interrupted\]\n.*interrupted on purpose/);
@@ -337,5 +337,35 @@ describe.each(STORES)("interrupts on %s", (store) => {
       "FINAL_ANSWER from /root/a: seven",
       "FINAL_ANSWER from /root/b: eight",
     ]);
+  });
+
+  test("MBX-16 REC-1 a retry that is cut off before its acceptance tells its notice once", async () => {
+    await using h = await harness({
+      store,
+      scripts: {
+        // By what it is told: the request, then the notice, then the new one.
+        "/root/worker": ({ messages }) => {
+          const told = JSON.stringify(messages);
+          if (told.includes("new task")) return say("resumed");
+          return told.includes("was lost") ? gate("retried", { beforeAcceptance: true }) : gate("lost");
+        },
+      },
+      runtime: { subagents: { onLostRun: "retry" } },
+      tree: { profile: "codex" },
+    });
+    const look = new Look(h);
+    await h.tree.root.spawn("worker", "old task");
+    await h.provider.gates.arrived("lost");
+    await h.crash();
+    await h.provider.gates.arrived("retried");
+    const worker = await h.tree.agent("worker");
+    await worker.interrupt();
+    h.provider.gates.openAll();
+    await (await worker.send("new task")).outcome();
+    const told = (await look.items("/root/worker")).flatMap((item) =>
+      (item.kind === "user" || item.kind === "mail") && item.mailId !== null ? [item.mailId] : [],
+    );
+    expect(told).toHaveLength(3);
+    expect(new Set(told).size).toBe(3);
   });
 });

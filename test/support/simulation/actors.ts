@@ -13,6 +13,7 @@ import type { RuntimeRequestRecord } from "../../../src/protocol/wait.ts";
 import { NAMES } from "./agent-script.ts";
 import { dice, type Dice } from "./randomness.ts";
 import { ThreadActs } from "./thread-acts.ts";
+import { TokenActs } from "./token-acts.ts";
 import type { Owner, World } from "./world.ts";
 
 export interface ActorOptions {
@@ -24,6 +25,8 @@ export interface ActorOptions {
   readonly fate: boolean;
   /** The user forks, switches, rolls back …; providers that own their loop fail. */
   readonly threads: boolean;
+  /** Programs call by the tokens of agents that run. */
+  readonly calls: boolean;
 }
 
 export class Actors {
@@ -32,6 +35,7 @@ export class Actors {
   readonly #dice: Dice;
   readonly #ids;
   readonly #threads: ThreadActs;
+  readonly #tokens: TokenActs;
   #left: number;
   #pending = 0;
 
@@ -42,6 +46,7 @@ export class Actors {
     this.#ids = createIds(seededRandom(options.seed * 1000));
     this.#left = options.acts;
     this.#threads = new ThreadActs(world, this.#dice);
+    this.#tokens = new TokenActs(world, options.seed);
   }
 
   /** All acts are done; what they asked for may still be under way. */
@@ -67,13 +72,14 @@ export class Actors {
 
   #act(): void {
     const d = this.#dice;
-    const { others, fate, threads } = this.#options;
+    const { others, fate, threads, calls } = this.#options;
     const what = d.weighted({
       user: 60,
       other: others ? 25 : 0,
       fate: fate ? 15 : 0,
       thread: threads ? 110 : 0,
       provider: threads ? 45 : 0,
+      call: calls ? 80 : 0,
     });
     if (what === "other") this.#try(this.#other());
     else if (what === "fate") this.#fate();
@@ -81,6 +87,7 @@ export class Actors {
       const { owner } = this.#world;
       if (owner === null) return;
       if (what === "thread") this.#try(this.#threads.act(owner));
+      else if (what === "call") this.#try(this.#tokens.act(owner));
       else if (what === "provider") this.#threads.disturb(owner);
       else this.#try(this.#user(owner));
     }

@@ -45,6 +45,8 @@ export interface Scenario {
   readonly provider: string;
   /** Tokens of the tree, few requests' worth; null for the default. */
   readonly tokens: number | null;
+  /** Programs call by the tokens of agents that run. */
+  readonly calls: boolean;
 }
 
 export interface Life {
@@ -88,6 +90,7 @@ export function scenarioOf(seed: number): Scenario {
     threads: false,
     provider: "scripted",
     tokens: null,
+    calls: dice(seed, "calls").chance(0.3),
   };
   // Drawn last, so that what was drawn before keeps its meaning.
   const lose = rough && d.chance(0.25) ? 0.02 : 0;
@@ -113,6 +116,7 @@ const LIMITS: LimitsInput = {
   waitMinimumMs: 100,
   waitDefaultMs: 5000,
   interruptGraceMs: 200,
+  transportWaitMs: 3000,
   pollMs: 400,
   retries: 2,
   running: 3,
@@ -160,6 +164,7 @@ export async function simulate(scenario: Scenario, replay?: readonly number[]): 
     },
     lineage: scenario.tiny ? TINY_LINEAGE : {},
     threads: scenario.threads,
+    calls: scenario.calls,
     faults: scenario.faults,
     tree: { onLostRun: scenario.onLostRun, profile: scenario.profile, provider: scenario.provider },
   });
@@ -394,6 +399,8 @@ function judgeOwner(world: World, trees: readonly Tree[]): void {
   if (!first.profile.residentsPerTree && first.residency.loaded !== loaded)
     world.fail(`EXE-4 at rest: slots in use are ${first.residency.loaded}, and sessions ${loaded}`);
   for (const tree of trees) {
+    const { count, limit } = tree.residency;
+    if (count > limit) world.fail(`RES-2 at rest: ${count} sessions are resident and the limit is ${limit}`);
     const slots = tree.profile.residentsPerTree ? tree.residency.loaded - tree.sessions.size : 0;
     const held = {
       "permits in use": tree.permits.inUse,

@@ -47,6 +47,8 @@ export interface WorldOptions {
   readonly lineage: LineageLimitsInput;
   /** Beside the one provider another with the same scripts, and two that own their loops. */
   readonly threads: boolean;
+  /** Agents may do with other trees what is approved, when a program calls for them. */
+  readonly calls: boolean;
   readonly faults: Faults;
   readonly tree: Pick<TreeOptions, "onLostRun" | "profile" | "provider">;
 }
@@ -170,7 +172,7 @@ export class World {
 
   async #open(owner: Owner): Promise<void> {
     const { process, pid } = owner;
-    const { behaviour, limits, lineage, threads, faults, tree } = this.options;
+    const { behaviour, limits, lineage, threads, calls, faults, tree } = this.options;
     const ours = () =>
       process.wrapProvider(scripted({ "*": agentScript(behaviour) }, { clock: process.clock, recorded: 0 }));
     const natives = Object.entries(owner.natives).map(([name, native]) => [name, process.wrapNative(native)]);
@@ -195,6 +197,7 @@ export class World {
       random: seededRandom(behaviour.seed * 1000 + pid),
       providers: { scripted: ours(), ...(threads ? { other: ours() } : {}), ...Object.fromEntries(natives) },
       tools: [work],
+      ...(calls ? { threadTools: { allow: "all" } } : {}),
       limits,
       lineage,
       logger: this.#logger(),
@@ -245,13 +248,21 @@ export class World {
       if (handle === null || process.state() !== "running" || !handle.owned) continue;
       const { permits, residency } = handle.control.tree;
       this.#judgeReservations(handle.control.tree);
-      if (permits.inUse < 0 || permits.inUse > (permits.limit ?? Infinity)) {
+      const limit = permits.limit ?? Infinity;
+      // The permit of a run that had lent it may be overdrawn.
+      const most = permits.inUse > limit ? limit + this.#lenders(handle.id) : limit;
+      if (permits.inUse < 0 || permits.inUse > most)
         this.fail(`EXE-4 ${permits.inUse} permits are in use and the limit is ${permits.limit}`);
-      }
-      if (residency.count > residency.limit) {
+      // A slot that was lent counts again even above the limit.
+      if (residency.count > residency.limit && !this.options.calls) {
         this.fail(`RES-2 ${residency.count} sessions are resident and the limit is ${residency.limit}`);
       }
     }
+  }
+
+  /** Runs in which calls by token wait, or have waited. */
+  #lenders(tree: TreeId): number {
+    return this.look((view) => view.openRuns(tree).filter((run) => run.permitLent !== undefined).length);
   }
 
   /** What is reserved anew fits beside what is spent; one that is given back later is counted twice for a moment. */
