@@ -14,7 +14,11 @@ const usage = z.object({
 });
 export type CodexUsage = z.output<typeof usage>;
 
-const turnError = z.object({ message: text, codexErrorInfo: z.unknown(), additionalDetails: text.nullish() });
+const turnError = z.object({
+  message: text,
+  codexErrorInfo: z.unknown().optional(),
+  additionalDetails: text.nullish(),
+});
 export type CodexError = z.output<typeof turnError>;
 
 /** An item of any kind; what is wanted of one is read by its kind. */
