@@ -98,7 +98,16 @@ export type { MailInjection } from "./tools/bindings/inject-mail.ts";
 
 export { createMemoryStore, type MemoryStore, type MemoryStoreOptions } from "./store/memory.ts";
 export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
-export type { BrokenRow, MendableTable, Page, Store, StoreTx, StoreView } from "./store/port.ts";
+export type {
+  BrokenAgent,
+  BrokenRow,
+  BrokenWork,
+  MendableTable,
+  Page,
+  Store,
+  StoreTx,
+  StoreView,
+} from "./store/port.ts";
 
 export { type ClaudeOptions, createClaudeProvider } from "./providers/claude/claude-provider.ts";
 export type { ClaudeApprovals } from "./providers/claude/policy.ts";

@@ -1,29 +1,26 @@
 /**
- * Stored rows of runs, waits, questions and commands that cannot be read (REC-1). The store keeps each aside as it is,
- * a record that says only what is still known stands in for it, and what followed from it is brought to an end: so one
- * broken row costs a run at most, never its tree.
+ * Stored rows that cannot be read, of agents, works, runs, waits, questions and commands (REC-1). The store keeps each aside
+ * as it is, a record that says only what is still known stands in for it, and what followed from it is brought to an end: so
+ * one broken row costs an agent at most, never its tree.
  *
  * - B1 A row is looked for by nobody: whoever needs it fails with `STORE_CORRUPT`, it is mended, and he is asked again.
- * - B2 All stand-ins are put before anything else is read, because one broken row may need what another one told.
+ * - B2 All stand-ins are put before anything else is read, because one broken row may need what another one told. They are
+ *   put and ended in the order of `MENDABLE`: what stands behind reads what stands before.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { CommandId, RequestId, RunId, ThreadId, WaitId } from "../protocol/ids.ts";
+import type { CommandId, RequestId, RunId, ThreadId, WaitId, WorkId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
-import { isSettled, type RunRecord } from "../protocol/run.ts";
-import type { RunOutcome } from "../protocol/thread.ts";
-import { holdsOrdinal } from "../protocol/ordinals.ts";
-import { openCalls, type TranscriptItem } from "../protocol/transcript.ts";
-import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
-import { EMPTY_CONTEXT } from "../lineage/snapshot.ts";
-import type { BrokenRow, MendableTable } from "../store/port.ts";
-import { allOf } from "./family.ts";
-import { loseRun, voidRun } from "./recovery.ts";
-import { shortRunText, textOf } from "./runs.ts";
-import { must, type Transaction } from "./transaction.ts";
-import { bindingOf } from "./thread-context.ts";
-import { resumeWhenFree } from "./wait-ends.ts";
+import { isSettled } from "../protocol/run.ts";
+import { openCalls } from "../protocol/transcript.ts";
 import { isCorrupt } from "../store/corrupt-row.ts";
+import type { BrokenRow, MendableTable } from "../store/port.ts";
+import { agentStandIn } from "./broken-agents.ts";
+import { runStandIn } from "./broken-runs.ts";
+import { workStandIn } from "./broken-works.ts";
+import { itemsOf, type Log, logOf, type Mending, NOTHING, tellAside } from "./mending.ts";
+import type { Transaction } from "./transaction.ts";
+import { resumeWhenFree } from "./wait-ends.ts";
 
 /** Names a row of which `mend` may know what to put in its place. */
 export interface RowName {
@@ -31,13 +28,7 @@ export interface RowName {
   readonly id: string;
 }
 
-const MENDABLE: readonly MendableTable[] = ["runs", "waits", "requests", "commands"];
-
-const ERROR = {
-  code: "STORE_CORRUPT",
-  message: "the stored record of the run cannot be read; what it did is in the transcript of its agent",
-  status: null,
-};
+const MENDABLE: readonly MendableTable[] = ["agents", "works", "runs", "waits", "requests", "commands"];
 
 /** The row behind a failure, where it is one that can be replaced. */
 export function brokenRow(error: unknown): RowName | null {
@@ -51,30 +42,34 @@ function isMendable(table: Json | undefined): table is MendableTable {
   return MENDABLE.some((one) => one === table);
 }
 
-/** @throws `failure` where one of the rows is not this tree's, or where too little is known of it. */
+/** @throws `failure` where one of the rows is not this tree's, or is its root: nothing is known that could stand for that. */
 export function mend(tx: Transaction, rows: readonly RowName[], failure: unknown): void {
-  const mendings = rows.map((name) => standIn(tx, name));
+  const log = logOf(tx, new Set(rows.map(({ id }) => id)));
+  const ordered = MENDABLE.flatMap((table) => rows.filter((row) => row.table === table));
+  const mendings = ordered.map((name) => standIn(tx, name, log));
   if (mendings.includes(null)) throw failure;
-  for (const mending of mendings) mending!.complete();
+  for (const mending of mendings.toSorted(byDepth)) mending!.complete();
   for (const mending of mendings) mending!.end();
 }
 
-/** What is left to do once all stand-ins are stored: fill in what other rows tell, then let follow what follows. */
-interface Mending {
-  complete(): void;
-  end(): void;
+/** Agents from the top, then all else as it stands. */
+function byDepth(a: Mending | null, b: Mending | null): number {
+  return (a?.depth ?? Number.MAX_VALUE) - (b?.depth ?? Number.MAX_VALUE);
 }
 
-const NOTHING: Mending = { complete: () => undefined, end: () => undefined };
-
-function standIn(tx: Transaction, { table, id }: RowName): Mending | null {
+function standIn(tx: Transaction, { table, id }: RowName, log: Log): Mending | null {
   const row = tx.store.setAside(table, id);
   // It can be read by now: somebody else has mended it.
   if (row === undefined) return NOTHING;
+  if (row.agent !== undefined) return agentStandIn(tx, id as ThreadId, row.agent, log);
   const agent = tx.store.agent(row.threadId);
   if (agent?.treeId !== tx.treeId) return null;
-  tx.emit("record.set_aside", agent, {}, { table, id, open: row.open });
+  tellAside(tx, agent, table, id, row.open);
   switch (table) {
+    case "agents":
+      return null;
+    case "works":
+      return workStandIn(tx, agent, id as WorkId, row, log);
     case "runs":
       return runStandIn(tx, agent, id as RunId, row);
     case "waits":
@@ -84,148 +79,6 @@ function standIn(tx: Transaction, { table, id }: RowName): Mending | null {
     case "commands":
       return commandStandIn(tx, id as CommandId);
   }
-}
-
-function itemsOf(tx: Transaction, { threadId, items }: AgentRecord): readonly TranscriptItem[] {
-  return tx.store.items(threadId, 0, items);
-}
-
-function runStandIn(tx: Transaction, agent: AgentRecord, id: RunId, { open, threadId }: BrokenRow): Mending {
-  const own = itemsOf(tx, agent).filter((item) => item.runId === id);
-  const said = own.flatMap((item) => (item.kind === "assistant" && item.phase !== "partial" ? [item] : []));
-  const works = tx.store.openWorksOf(threadId).filter((work) => work.servedBy === id);
-  const accepted = !open || own.length > 0 || works.length > 0;
-  const last = agent.lastOutcome?.runId === id ? agent.lastOutcome : null;
-  const run: RunRecord = {
-    id,
-    treeId: tx.treeId,
-    threadId,
-    ordinal: agent.runs,
-    status: open ? (accepted ? "running" : "starting") : (last?.status ?? "failed"),
-    reason: open ? null : (last?.reason ?? "failed"),
-    error: open ? null : ERROR,
-    causes: works.map((work) => ({ mailId: work.requestMailId, workId: work.id })),
-    woken: false,
-    parentRunId: null,
-    rootRunId: id,
-    provider: agent.config.provider,
-    model: agent.config.model,
-    effort: agent.config.effort,
-    policyHash: agent.config.policyHash,
-    binding: bindingOf(tx, agent),
-    delegatedFrom: null,
-    providerThreadId: null,
-    nativeTurns: [],
-    contextHandoffIds: [],
-    pins: [],
-    checkpoint: null,
-    nextContextRevision: null,
-    history: null,
-    rolledBack: null,
-    reservedSeq: tx.store.mailbox(threadId).lastSeq,
-    serves: works.map((work) => work.id),
-    chain: Math.max(0, ...works.map((work) => work.chain)),
-    steps: said.length,
-    usage: NO_USAGE,
-    firstItem: own[0]?.index ?? agent.items,
-    waitedMs: 0,
-    waitingSince: null,
-    wrapUpOffered: false,
-    text: shortRunText(said.map((item) => textOf(item)).findLast((text) => text !== "") ?? ""),
-    reservedAt: own[0]?.at ?? agent.lastActiveAt,
-    acceptedAt: accepted ? (own[0]?.at ?? agent.lastActiveAt) : null,
-    completedAt: open ? null : (last?.at ?? own.at(-1)?.at ?? agent.lastActiveAt),
-  };
-  tx.store.putRun(run);
-  return {
-    complete() {
-      const others = [...allOf((page) => tx.store.runsOf(threadId, page))];
-      const ordinal = 1 + others.findIndex((other) => other.id === id);
-      // What the agent has used and no other run of it says.
-      const usage = others.reduce((rest, other) => without(rest, other.usage), agent.usage);
-      tx.store.putRun({ ...run, ordinal, usage, ...threadPart(tx, agent, run, ordinal) });
-    },
-    end: () => (open ? endRun(tx, id) : undefined),
-  };
-}
-
-/** What the thread and its providers' conversations still tell of the run; a run of no thread has none of it. */
-function threadPart(
-  tx: Transaction,
-  { threadId, thread }: AgentRecord,
-  run: RunRecord,
-  ordinal: number,
-): Partial<RunRecord> {
-  if (thread === null || run.binding === null) return {};
-  const went = tx.store
-    .providerThreadsOf(threadId)
-    .find(({ nativeRunOrdinals }) => holdsOrdinal(nativeRunOrdinals, ordinal));
-  const providerThreadId = went?.id ?? null;
-  if (!isSettled(run)) {
-    // A conversation that counts it has taken it, even where nothing of it was told yet.
-    const taken = went !== undefined && run.acceptedAt === null;
-    return { providerThreadId, ...(taken ? { status: "running", acceptedAt: run.reservedAt } : {}) };
-  }
-  const acceptedAt = holdsOrdinal(thread.voided, ordinal) ? null : (run.acceptedAt ?? run.reservedAt);
-  const gone = holdsOrdinal(thread.rolledBack, ordinal)
-    ? {
-        status: "rolled_back" as const,
-        rolledBack: { at: thread.lastRollback?.at ?? tx.now, from: run.status as RunOutcome },
-      }
-    : {};
-  const left = revisionLeft(tx, threadId, ordinal);
-  if (left === null) return { providerThreadId, acceptedAt, ...gone };
-  const before =
-    left === 1 ? EMPTY_CONTEXT : must(tx.store.snapshot(threadId, left - 1), "snapshot", threadId);
-  const inherits = left === 1 ? (thread.forkedFrom?.context ?? null) : null;
-  return {
-    providerThreadId,
-    acceptedAt,
-    ...gone,
-    binding: {
-      id: threadId,
-      contextRevision: left - 1,
-      contextDigest: before.digest,
-      ...(inherits === null ? {} : { inherited: inherits }),
-    },
-    nextContextRevision: left,
-  };
-}
-
-/** Each settled run has left one revision, in their order; those that supersede others were left by rollbacks. */
-function revisionLeft(tx: Transaction, threadId: ThreadId, ordinal: number): number | null {
-  let left = 0;
-  for (let revision = 1; ; revision += 1) {
-    const snapshot = tx.store.snapshot(threadId, revision);
-    if (snapshot === undefined) return null;
-    if (snapshot.supersedesRevisions === undefined) left += 1;
-    if (left === ordinal) return revision;
-  }
-}
-
-function without(all: Usage, part: Usage): Usage {
-  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, cost } = part;
-  return addUsage(all, {
-    inputTokens: -inputTokens,
-    cachedInputTokens: -cachedInputTokens,
-    outputTokens: -outputTokens,
-    reasoningTokens: -reasoningTokens,
-    cost: cost === null ? null : -cost,
-    complete: true,
-  });
-}
-
-/** Never accepted, it is void and its mail starts another; else it is lost, whatever it was doing. */
-function endRun(tx: Transaction, id: RunId): void {
-  const run = must(tx.store.run(id), "run", id);
-  if (isSettled(run)) return;
-  if (tx.agent(run.threadId).currentRun !== id) {
-    tx.store.putRun({ ...run, status: "failed", reason: "failed", error: ERROR, completedAt: tx.now });
-    return;
-  }
-  if (run.acceptedAt === null) voidRun(tx, run);
-  else loseRun(tx, run, { because: "its stored record cannot be read", error: ERROR });
-  tx.effects.stop.push({ threadId: run.threadId, runId: id, why: "runtime_lost" });
 }
 
 function waitStandIn(tx: Transaction, id: WaitId, { threadId, runId: told, open }: BrokenRow): Mending {

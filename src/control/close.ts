@@ -2,6 +2,7 @@
 import { RejectedError } from "../protocol/errors.ts";
 import type { AgentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
+import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { deadLetter } from "./mail-states.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
 import { quarantine } from "./quarantine.ts";
@@ -26,8 +27,13 @@ function closeOne(tx: Transaction, top: AgentPath, target: AgentRecord, partial:
   for (const work of tx.store.openWorksOf(agent.threadId)) {
     endWork(tx, work.id, { ending: "cancelled", text: work.servedBy === null ? "" : partial, quiet: top });
   }
-  quarantine(tx, tx.agent(agent.threadId));
-  for (const mail of unreadOf(tx.store, agent.threadId)) {
+  return shut(tx, agent.threadId, run?.id ?? null);
+}
+
+/** The rest, once its run and its works have ended: what nobody will read any more, and the state. */
+export function shut(tx: Transaction, threadId: ThreadId, runId: RunId | null): AgentRecord {
+  const agent = quarantine(tx, tx.agent(threadId));
+  for (const mail of unreadOf(tx.store, threadId)) {
     // Passed on already, and there is nobody left: it stays in the tree's inbox.
     if (agent.parent === null && mail.redirectedFrom !== null) {
       if (!tx.inboxed.has(mail.id)) tx.putTree({ inbox: tx.tree().inbox + 1 });
@@ -38,11 +44,11 @@ function closeOne(tx: Transaction, top: AgentPath, target: AgentRecord, partial:
     const result = workOf(tx, mail.resultOf);
     if (result !== undefined) resultDelivered(tx, result);
   }
-  const closed = tx.putAgent(tx.agent(agent.threadId), { state: "closed" });
-  tx.emit("agent.closed", closed, { runId: run?.id ?? null });
-  tx.effects.closed.push(agent.threadId);
-  tx.effects.wake.delete(agent.threadId);
-  tx.effects.resume.delete(agent.threadId);
+  const closed = tx.putAgent(tx.agent(threadId), { state: "closed" });
+  tx.emit("agent.closed", closed, { runId });
+  tx.effects.closed.push(threadId);
+  tx.effects.wake.delete(threadId);
+  tx.effects.resume.delete(threadId);
   return closed;
 }
 

@@ -14,14 +14,21 @@ export function* lineOf(view: StoreView, from: AgentRecord): Generator<AgentReco
   }
 }
 
-/** Every agent at or below a path, sorted by path; closed ones only when asked for. */
+/**
+ * Every agent at or below a path, sorted by path; closed ones only when asked for.
+ * @throws RejectedError `STORE_CORRUPT` at one that its list would leave out: who needs all needs that one, and it is mended (REC-1).
+ */
 export function* agentsUnder(
   view: StoreView,
   tree: TreeId,
   under: AgentPath,
   closed = false,
 ): Generator<AgentRecord> {
-  yield* allOf((page) => view.agents(tree, under, { ...page, closed }));
+  yield* allOf((page) => {
+    const found = view.agents(tree, under, { ...page, closed });
+    for (const path of found.unreadable ?? []) view.agentAt(tree, path as AgentPath);
+    return found;
+  });
 }
 
 /** The rows of all pages of a list. */

@@ -112,6 +112,7 @@ export function createWork(
     {
       requester: request.requester.kind === "agent" ? request.requester.path : request.requester.name,
       detached,
+      ...(redirected ? { replyTo: request.replyTo!.path } : {}),
     },
   );
   return work;

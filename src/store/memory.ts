@@ -53,12 +53,13 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const context: GroupContext = { tree: null, told: new Set() };
   const now = (): number => clock.now();
   const mail = mailRows(journal, freeze, context, now);
+  const agents = agentRows(journal, freeze);
   const work = workRows(journal, freeze);
   const waits = waitRows(journal, freeze);
   const trees = treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.runningTrees()]);
-  const aside = setAsideRows({ ...work, ...waits, ...trees });
+  const aside = setAsideRows({ ...agents, ...work, ...waits, ...trees });
   const tx: BackendTx = {
-    ...agentRows(journal, freeze),
+    ...agents.rows,
     ...mail.rows,
     ...work.rows,
     ...waits.rows,

@@ -41,7 +41,7 @@ import type { ForkDraft, HistoryEntry } from "../protocol/thread.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
-import type { UsageSum } from "../protocol/usage.ts";
+import type { Usage, UsageSum } from "../protocol/usage.ts";
 import type { RuntimeRequestRecord, WaitRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 
@@ -80,6 +80,8 @@ export type SendResult =
 /** Rows, and where the next page begins; null after the last. */
 export interface Page<T> {
   readonly rows: readonly T[];
+  /** Rows of this page that are left out because they cannot be read, named as a cursor names them; absent where there are none. */
+  readonly unreadable?: readonly string[];
   /** Pass as `after` for the next page; null at the end. */
   readonly next: string | null;
 }
@@ -91,22 +93,45 @@ export interface PageRequest {
 }
 
 /** Tables of which an unreadable row can be replaced by a record that stands in for it. */
-export type MendableTable = "runs" | "waits" | "requests" | "commands";
+export type MendableTable = "agents" | "works" | "runs" | "waits" | "requests" | "commands";
 
 /** What is known of a row that cannot be read. */
 export interface BrokenRow {
-  /** Of a command: its tree's root. */
+  /** Of a command: its tree's root; of a work: its executor. */
   readonly threadId: ThreadId;
   /** Of a wait. */
   readonly runId: RunId | null;
-  /** Not settled, not ended, pending. */
+  /** Not settled, not ended, pending, not closed. */
   readonly open: boolean;
+  readonly work?: BrokenWork;
+  readonly agent?: BrokenAgent;
+}
+
+/** What is known of a work whose row cannot be read. */
+export interface BrokenWork {
+  /** Null where no agent has asked. */
+  readonly requester: ThreadId | null;
+  readonly parents: readonly WorkId[];
+  /** Of an open one. */
+  readonly begunAt: number | null;
+}
+
+/** What is known of an agent whose row cannot be read. */
+export interface BrokenAgent {
+  readonly treeId: TreeId;
+  readonly path: AgentPath;
+  readonly parent: ThreadId | null;
+  readonly state: ThreadState;
+  readonly workspace: string | null;
+  /** The root of its lineage; null in records from before threads. */
+  readonly lineage: ThreadId | null;
+  readonly usage: Usage;
 }
 
 /**
  * Indexed reads. A row that cannot be read makes the read that needs it throw `STORE_CORRUPT` with its `table` and `id` in
  * the details; of mail, of process groups, and in lists of a tree's agents, of its works and of works under another one it
- * is left out, and an event stands in for an event. All are cheap in the number of rows they return. Lists that grow with
+ * is left out (pages name it), and an event stands in for an event. All are cheap in the number of rows they return. Lists that grow with
  * the life of a tree are paged; those of what is open, unread or pending, or belongs to one run, are whole.
  */
 export interface StoreView {

@@ -113,7 +113,7 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     ...mailRows(connection, threads, context, now, agents.agent),
     ...work,
     ...waits,
-    ...setAsideRows(connection, { ...work, ...waits, ...trees }),
+    ...setAsideRows(connection, threads, { ...agents, ...work, ...waits, ...trees }),
     ...transferRows(connection, threads),
     ...threadRows(connection, threads),
     ...logRows(connection, threads),

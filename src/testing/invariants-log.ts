@@ -68,6 +68,8 @@ function subjectOf(event: RuntimeEvent): string | null {
     case "wait.started":
     case "wait.ended":
       return event.data["waitId"] as string;
+    case "record.set_aside":
+      return event.data["id"] as string;
     case "agent.spawned":
     case "agent.closed":
       return event.threadId;

@@ -215,8 +215,9 @@ function* counts(picture: Picture): Iterable<Violation> {
 function* statuses(picture: Picture): Iterable<Violation> {
   for (const agent of picture.agents) {
     const parent = agent.parent === null ? undefined : picture.agentOf.get(agent.parent);
-    if (parent !== undefined && parent.state !== "open" && agent.state === "open")
-      yield broken("INT-7", `${agent.path} is open below a closed agent`);
+    const closedAbove = parent !== undefined && parent.state !== "open" && !wasSetAside(picture, parent);
+    if (closedAbove && agent.state === "open")
+      yield broken("INT-7", `${agent.path} is open below ${parent.path}, which is closed`);
     const { kind } = statusOf(picture.view, agent, NOT_LIVE);
     const owes = picture.works.some((work) => work.executor === agent.threadId && work.state !== "ended");
     if (kind === "idle" && ((owes && !picture.profile.interruptQueuesTriggers) || agent.currentRun !== null))
@@ -224,6 +225,12 @@ function* statuses(picture: Picture): Iterable<Violation> {
     if (kind === "running" && agent.currentRun === null)
       yield broken("LST-1", `${agent.path} shows running and has no run`);
   }
+}
+
+/** One whose row could not be read is closed, and all below it goes on (REC-1). */
+function wasSetAside({ memory, newEvents }: Picture, { threadId }: AgentRecord): boolean {
+  if (memory.events.has(`record.set_aside ${threadId}`)) return true;
+  return newEvents.some(({ type, data }) => type === "record.set_aside" && data["id"] === threadId);
 }
 
 export const runFormulas: readonly Formula[] = [

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import type { MendableTable, StoreTx, StoreView } from "../store/port.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
+import { NO_USAGE } from "../protocol/usage.ts";
 import {
+  sampleAgent,
   sampleCommand,
   sampleId,
   sampleRequest,
@@ -99,6 +101,120 @@ export const brokenCases = {
       assert.equal(view.request(request)?.status, "cancelled");
       assert.deepEqual(view.pendingCommands(tree), []);
       assert.equal(view.command(command.id)?.state, "refused");
+    });
+  },
+
+  "leaves out and names works and agents that cannot be read, and counts them, until others stand in": async (
+    world,
+  ) => {
+    const { store, lease, tree, worker, subject } = world;
+    const child = sampleId("thread", "child");
+    const usage = { ...NO_USAGE, inputTokens: 3, outputTokens: 4, cost: null, complete: false };
+    const broken = sampleAgent(tree, child, "/root/worker/child", { parent: worker, usage, state: "open" });
+    const top = sampleWork(tree, worker, 1);
+    const asked = sampleWork(tree, worker, 2, {
+      requester: { kind: "agent", threadId: tree, path: "/root" },
+      parents: [top.id],
+      begunAt: 7,
+    });
+    const ended = sampleWork(tree, worker, 3, { state: "ended", begunAt: 5, parents: [top.id] });
+    await store.commit(lease, (tx) => {
+      tx.putAgent(broken);
+      for (const work of [top, asked, ended]) tx.putWork(work);
+    });
+    const below = await store.read((view) => view.usageUnder(tree, "/root"));
+    await subject.damageRow("agents", child);
+    for (const { id } of [asked, ended]) await subject.damageRow("works", id);
+
+    const page = { limit: 2 };
+    const corrupt = (table: MendableTable, id: string) => ({
+      code: "STORE_CORRUPT",
+      details: { path: store.name, table, id },
+    });
+    await store.read((view) => {
+      const first = view.works(tree, page);
+      assert.deepEqual(first, { rows: [top], unreadable: [asked.id], next: asked.id });
+      assert.deepEqual(view.works(tree, { ...page, after: first.next }), {
+        rows: [],
+        unreadable: [ended.id],
+        next: null,
+      });
+      assert.deepEqual(view.worksUnder(top.id), []);
+      assert.equal(view.oldestBegun(tree, "/root"), 7);
+      const agents = view.agents(tree, "/root/worker", page);
+      assert.deepEqual([agents.rows.length, agents.unreadable, agents.next], [1, [broken.path], null]);
+      const one = view.agents(tree, "/root/worker", { limit: 1 });
+      assert.deepEqual(view.agents(tree, "/root/worker", { limit: 1, after: one.next }), {
+        rows: [],
+        unreadable: [broken.path],
+        next: null,
+      });
+      assert.deepEqual(view.childrenOf(worker, page), { rows: [], unreadable: [child], next: null });
+      assert.equal(view.openChildren(worker), 1);
+      assert.deepEqual(view.usageUnder(tree, "/root"), below);
+    });
+    const reads: [MendableTable, string, (view: StoreView) => unknown][] = [
+      ["agents", child, (view) => view.agent(child)],
+      ["agents", child, (view) => view.agentAt(tree, broken.path)],
+      ["works", asked.id, (view) => view.work(asked.id)],
+      ["works", asked.id, (view) => view.openWorksOf(worker)],
+      ["works", asked.id, (view) => view.openWorksAskedBy(tree)],
+      ["works", ended.id, (view) => view.latestWork(worker)],
+    ];
+    for (const [table, id, read] of reads) await assert.rejects(store.read(read), corrupt(table, id));
+
+    const rows = await store.commit(lease, (tx) => {
+      const found = [
+        tx.setAside("agents", child),
+        tx.setAside("works", asked.id),
+        tx.setAside("works", ended.id),
+        tx.setAside("works", top.id),
+      ];
+      tx.putAgent({ ...broken, state: "closed", revision: 9 });
+      tx.putWork({ ...asked, state: "ended" });
+      tx.putWork(ended);
+      return found;
+    });
+    assert.deepEqual(rows, [
+      {
+        threadId: child,
+        runId: null,
+        open: true,
+        agent: {
+          treeId: tree,
+          path: broken.path,
+          parent: worker,
+          state: "open",
+          workspace: null,
+          lineage: null,
+          usage,
+        },
+      },
+      {
+        threadId: worker,
+        runId: null,
+        open: true,
+        work: { requester: tree, parents: [top.id], begunAt: 7 },
+      },
+      {
+        threadId: worker,
+        runId: null,
+        open: false,
+        work: { requester: null, parents: [top.id], begunAt: null },
+      },
+      undefined,
+    ]);
+    await store.read((view) => {
+      assert.equal(view.agentAt(tree, broken.path)?.state, "closed");
+      assert.equal(view.openChildren(worker), 0);
+      assert.deepEqual(view.usageUnder(tree, "/root"), below);
+      assert.deepEqual(
+        view.worksUnder(top.id).map(({ id }) => id),
+        [asked.id, ended.id],
+      );
+      assert.deepEqual(view.openWorksAskedBy(tree), []);
+      assert.equal(view.oldestBegun(tree, "/root"), null);
+      assert.equal(view.works(tree, { limit: 9 }).unreadable, undefined);
     });
   },
 } satisfies Record<string, StoreCase>;

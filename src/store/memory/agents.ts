@@ -21,7 +21,12 @@ function listsOf({ config: { workspace }, state }: AgentRecord): readonly string
   return workspace === null ? lists : [...lists, listOf(workspace), listOf(workspace, state)];
 }
 
-export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
+export interface MemoryAgents {
+  readonly rows: AgentRows;
+  readonly agents: Table<AgentRecord>;
+}
+
+export function agentRows(journal: Journal, freeze: Freeze): MemoryAgents {
   const trees = new Table<TreeRecord>(journal, freeze, (tree) => tree.treeId);
   const agents = new Table<AgentRecord>(journal, freeze, (agent) => agent.threadId);
   const byPlace = agents.index((agent) => placeOf(agent.treeId, agent.path));
@@ -37,22 +42,23 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
   const fresh = new Map<TreeId, AgentPath[]>();
   const usage = new UsageCache();
 
-  const agentAt = (tree: TreeId, path: AgentPath): AgentRecord | undefined =>
-    byPlace.first(placeOf(tree, path));
+  /** Damaged ones too, as they were. */
+  const standsAt = (tree: TreeId, path: AgentPath): AgentRecord | undefined =>
+    byPlace.stored(placeOf(tree, path))[0];
 
   /** All paths of a tree, sorted; what was added since somebody asked is sorted in. */
   function pathsOf(tree: TreeId): readonly AgentPath[] {
     const known = sorted.get(tree);
     const added = fresh.get(tree);
     if (known !== undefined && added === undefined) return known;
-    const paths = known === undefined ? byTree.get(tree).map(({ path }) => path) : known.concat(added!);
+    const paths = known === undefined ? byTree.stored(tree).map(({ path }) => path) : known.concat(added!);
     fresh.delete(tree);
     // In the second case two runs of which the first is sorted, which is soon done.
     sorted.set(tree, paths.sort());
     return paths;
   }
 
-  /** Below `under` and behind `after`, sorted by path. */
+  /** Below `under` and behind `after`, sorted by path; damaged ones too, as they were. */
   function* within(tree: TreeId, under: AgentPath, after: string | null = null): Generator<AgentRecord> {
     const paths = pathsOf(tree);
     const from = after === null || after < under ? under : after;
@@ -60,11 +66,11 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
       const path = paths[at]!;
       if (path === after) continue;
       if (!isWithin(path, under)) return;
-      yield agentAt(tree, path)!;
+      yield standsAt(tree, path)!;
     }
   }
 
-  return {
+  const rows: AgentRows = {
     tree: (id) => trees.get(id),
     billed: (id) => billed.get(id),
     trees: (page) => newestTrees.page("all", page, "newest first"),
@@ -73,38 +79,45 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
       return { rows: rows.map(({ treeId }) => treeId), next };
     },
     agent: (id) => agents.get(id),
-    agentAt,
+    agentAt: (tree, path) => byPlace.first(placeOf(tree, path)),
     agentByToken: (digest) => byToken.first(digest),
     agents(tree, under, page) {
       const { after = null } = page;
       if (
         after !== null &&
-        (!isWithin(after as AgentPath, under) || agentAt(tree, after as AgentPath) === undefined)
+        (!isWithin(after as AgentPath, under) || standsAt(tree, after as AgentPath) === undefined)
       )
         throw unknownCursor(after);
-      const rows: AgentRecord[] = [];
+      const found: AgentRecord[] = [];
+      let next: string | null = null;
       for (const agent of within(tree, under, after)) {
         if (page.closed !== true && agent.state !== "open") continue;
-        if (rows.length === page.limit) return { rows, next: rows.at(-1)?.path ?? null };
-        rows.push(agent);
+        if (found.length === page.limit) {
+          next = found.at(-1)?.path ?? null;
+          break;
+        }
+        found.push(agent);
       }
-      return { rows, next: null };
+      const isBroken = ({ threadId }: AgentRecord): boolean => agents.damaged(threadId) !== undefined;
+      const unreadable = found.filter(isBroken).map(({ path }) => path);
+      if (unreadable.length === 0) return { rows: found, next };
+      return { rows: found.filter((agent) => !isBroken(agent)), unreadable, next };
     },
-    childrenOf: (id, page) => children.page(id, page, "oldest first"),
-    openChildren: (id) => openChildren.get(id).length,
+    childrenOf: (id, page) => children.readablePage(id, page, "oldest first"),
+    openChildren: (id) => openChildren.stored(id).length,
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => totalsOf(within(tree, under).map((agent) => agent.usage))),
     threads: ({ workspace, state }, page) => roots.page(listOf(workspace, state), page, "newest first"),
     descendants: (root, page) => descendants.page(root, page, "oldest first"),
     putTree: (record) => void trees.put(record),
     putAgent(record) {
-      const there = agentAt(record.treeId, record.path);
+      const there = standsAt(record.treeId, record.path);
       if (there !== undefined && there.threadId !== record.threadId) {
         throw new InvariantError(`The path ${record.path} is taken by ${there.threadId}.`, {
           path: record.path,
         });
       }
-      requireAgent(agents.get(record.threadId), record);
+      if (agents.damaged(record.threadId) === undefined) requireAgent(agents.get(record.threadId), record);
       const before = agents.put(record);
       if (before === undefined) {
         const added = fresh.get(record.treeId);
@@ -119,6 +132,7 @@ export function agentRows(journal: Journal, freeze: Freeze): AgentRows {
       usage.follow(before, record);
     },
   };
+  return { rows, agents };
 }
 
 /** Where the first path at or behind `path` stands. `/` sorts before all that a name is made of. */

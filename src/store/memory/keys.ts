@@ -12,3 +12,8 @@ export type KeysOf<R> = (record: R) => string | null | readonly string[];
 export function keyList(keys: ReturnType<KeysOf<never>>): readonly string[] {
   return keys === null ? [] : typeof keys === "string" ? [keys] : keys;
 }
+
+/** What a row was before it was damaged: the columns beside a body outlive it. */
+export function storedOf<R>(row: Row<R>): R {
+  return row.was?.record ?? row.record;
+}

@@ -5,7 +5,9 @@
  */
 import { unknownCursor } from "../cursor.ts";
 import type { Page, PageRequest } from "../port.ts";
-import { keyList, type KeysOf, type Row } from "./keys.ts";
+import { keyList, type KeysOf, type Row, storedOf } from "./keys.ts";
+
+type Order = "oldest first" | "newest first";
 
 /** The id of a row, with its place. */
 interface Entry {
@@ -30,17 +32,32 @@ export class PagedIndex<R> {
   }
 
   /** The cursor is the id of the last row, which may have left the list since. */
-  page(key: string, { after = null, limit }: PageRequest, order: "oldest first" | "newest first"): Page<R> {
+  page(key: string, request: PageRequest, order: Order): Page<R> {
+    const { ids, next } = this.#idsOf(key, request, order);
+    return { rows: ids.map((id) => this.#rows.get(id)!.record), next };
+  }
+
+  /** The same, without the damaged ones, which are named. */
+  readablePage(key: string, request: PageRequest, order: Order): Page<R> {
+    const { ids, next } = this.#idsOf(key, request, order);
+    const unreadable = ids.filter((id) => this.#rows.get(id)!.was !== undefined);
+    const rows = ids.filter((id) => !unreadable.includes(id)).map((id) => this.#rows.get(id)!.record);
+    return { rows, next, ...(unreadable.length === 0 ? {} : { unreadable }) };
+  }
+
+  #idsOf(
+    key: string,
+    { after = null, limit }: PageRequest,
+    order: Order,
+  ): { readonly ids: readonly string[]; readonly next: string | null } {
     const entries = this.#entries.get(key) ?? [];
     const step = order === "oldest first" ? 1 : -1;
-    const rows: R[] = [];
-    let last: string | null = null;
+    const ids: string[] = [];
     for (let at = startOf(entries, this.#placeOf(after), step); ; at += step) {
       const entry = entries[at];
-      if (entry === undefined) return { rows, next: null };
-      if (rows.length >= limit) return { rows, next: last };
-      rows.push(this.#rows.get(entry.id)!.record);
-      last = entry.id;
+      if (entry === undefined) return { ids, next: null };
+      if (ids.length >= limit) return { ids, next: ids.at(-1) ?? null };
+      ids.push(entry.id);
     }
   }
 
@@ -56,7 +73,7 @@ export class PagedIndex<R> {
     if (id === null) return null;
     const row = this.#rows.get(id);
     if (row === undefined) throw unknownCursor(id);
-    return this.#positionOf?.(row.record) ?? row.place;
+    return this.#positionOf?.(storedOf(row)) ?? row.place;
   }
 
   #add(key: string, entry: Entry): void {

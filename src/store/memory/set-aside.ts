@@ -1,14 +1,18 @@
 /** Rows that cannot be read, in memory: tests damage them, and what stands in for one replaces it (REC-1). */
+import type { AgentRecord } from "../../protocol/agent.ts";
 import type { CommandRecord } from "../../protocol/command.ts";
 import type { RunRecord } from "../../protocol/run.ts";
 import { isSettled } from "../../protocol/run.ts";
 import type { RuntimeRequestRecord, WaitRecord } from "../../protocol/wait.ts";
+import type { WorkRecord } from "../../protocol/work.ts";
 import type { BackendTx } from "../backend.ts";
 import { corruptRow } from "../corrupt-row.ts";
-import type { BrokenRow, MendableTable } from "../port.ts";
+import type { BrokenAgent, BrokenRow, MendableTable } from "../port.ts";
 import type { Table } from "./table.ts";
 
 export interface Mendable {
+  readonly agents: Table<AgentRecord>;
+  readonly works: Table<WorkRecord>;
   readonly runs: Table<RunRecord>;
   readonly waits: Table<WaitRecord>;
   readonly requests: Table<RuntimeRequestRecord>;
@@ -20,9 +24,27 @@ export interface SetAside {
   readonly damage: (table: MendableTable, id: string) => void;
 }
 
-export function setAsideRows({ runs, waits, requests, commands }: Mendable): SetAside {
-  const tables = { runs, waits, requests, commands };
+export function setAsideRows(tables: Mendable): SetAside {
+  const { agents, works, runs, waits, requests, commands } = tables;
   const known: Record<MendableTable, (id: string) => BrokenRow | undefined> = {
+    agents(id) {
+      const agent = agents.damaged(id);
+      return (
+        agent && { threadId: agent.threadId, runId: null, open: agent.state === "open", agent: of(agent) }
+      );
+    },
+    works(id) {
+      const work = works.damaged(id);
+      if (work === undefined) return undefined;
+      const { requester, parents, state, begunAt } = work;
+      const open = state !== "ended";
+      const asked = {
+        requester: requester.kind === "agent" ? requester.threadId : null,
+        parents,
+        begunAt: open ? begunAt : null,
+      };
+      return { threadId: work.executor, runId: null, open, work: asked };
+    },
     runs(id) {
       const run = runs.damaged(id);
       return run && { threadId: run.threadId, runId: null, open: !isSettled(run) };
@@ -44,4 +66,9 @@ export function setAsideRows({ runs, waits, requests, commands }: Mendable): Set
     rows: { setAside: (table, id) => known[table](id) },
     damage: (table, id) => tables[table].damage(id, () => corruptRow("memory", table, id)),
   };
+}
+
+function of({ treeId, path, parent, state, config, thread, usage }: AgentRecord): BrokenAgent {
+  const lineage = thread?.lineage.rootThreadId ?? null;
+  return { treeId, path, parent, state, workspace: config.workspace, lineage, usage };
 }

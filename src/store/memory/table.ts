@@ -4,7 +4,7 @@
  * they are.
  */
 import type { Journal } from "./journal.ts";
-import { keyList, type KeysOf, type Row } from "./keys.ts";
+import { keyList, type KeysOf, type Row, storedOf } from "./keys.ts";
 import { PagedIndex } from "./paged-index.ts";
 
 /** How a table keeps records from being changed by whoever holds them. */
@@ -125,6 +125,18 @@ export class Index<R> {
 
   keys(): Iterable<string> {
     return this.#ids.keys();
+  }
+
+  /** Without the damaged ones. */
+  readable(key: string): R[] {
+    return Array.from(this.#idsOf(key), (id) => this.#rows.get(id)!).flatMap((row) =>
+      row.was === undefined ? [row.record] : [],
+    );
+  }
+
+  /** What damaged rows were, too: for what a file's columns tell without their bodies. */
+  stored(key: string): R[] {
+    return Array.from(this.#idsOf(key), (id) => storedOf(this.#rows.get(id)!));
   }
 
   move(id: string, before: R | undefined, after: R | undefined, place: number): void {

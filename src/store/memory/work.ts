@@ -9,6 +9,7 @@ import { type Freeze, Table } from "./table.ts";
 
 export interface MemoryWork {
   readonly rows: WorkRows;
+  readonly works: Table<WorkRecord>;
   readonly runs: Table<RunRecord>;
   /** Trees with a run that is not settled. */
   readonly runningTrees: () => Iterable<string>;
@@ -32,18 +33,22 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
   return {
     rows: {
       work: (id) => works.get(id),
-      works: (tree, page) => worksOfTree.page(tree, page, "oldest first"),
+      works: (tree, page) => worksOfTree.readablePage(tree, page, "oldest first"),
       openWorksOf: (executor) => openOf.get(executor),
       openWorksAskedBy: (requester) => openAskedBy.get(requester),
       oldestBegun: (tree, under) => {
         let oldest: number | null = null;
-        for (const { executorPath, begunAt } of begunOf.get(tree))
+        for (const { executorPath, begunAt } of begunOf.stored(tree))
           if (isWithin(executorPath, under)) oldest = Math.min(oldest ?? Infinity, begunAt!);
         return oldest;
       },
-      latestWork: (executor, requester) =>
-        byExecutor.get(executor).findLast((work) => requester === undefined || askerOf(work) === requester),
-      worksUnder: (id) => byParent.get(id),
+      latestWork: (executor, requester) => {
+        const latest = byExecutor
+          .stored(executor)
+          .findLast((work) => requester === undefined || askerOf(work) === requester);
+        return latest && works.get(latest.id);
+      },
+      worksUnder: (id) => byParent.readable(id),
       run: (id) => runs.get(id),
       runsOf: (id, page) => runsOfThread.page(id, page, "oldest first"),
       runAt: (id, ordinal) => runAt.first(`${id} ${ordinal}`),
@@ -51,6 +56,7 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
       putWork: (record) => void works.put(record),
       putRun: (record) => void runs.put(record),
     },
+    works,
     runs,
     runningTrees: () => openRuns.keys(),
   };

@@ -6,6 +6,7 @@ import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
 import type { ThreadId, TreeId } from "../../protocol/ids.ts";
 import { requireAgent } from "../agent-rules.ts";
 import type { AgentRows } from "../backend.ts";
+import { unlessCorrupt } from "../corrupt-row.ts";
 import { unknownCursor } from "../cursor.ts";
 import type { Page } from "../port.ts";
 import { UsageCache } from "../usage-cache.ts";
@@ -115,13 +116,15 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
     descendants: (root, page) => descendants(page, threads.find(root)),
     putTree: (record) => trees.put(record),
     putAgent(record) {
-      const before = agents.get(record.threadId);
-      requireAgent(before, record);
+      const before = unlessCorrupt(() => agents.get(record.threadId), null);
+      if (before !== null) requireAgent(before, record);
       agents.put(record);
-      if (before !== undefined && !isListedAlike(before, record)) {
+      if (before === null || (before !== undefined && !isListedAlike(before, record))) {
         relist.run(record.state, record.config.workspace, lineageOf(record), threads.number(record.threadId));
       }
-      usage.follow(before, record);
+      // What the row had counted stands in its columns alone.
+      if (before === null) usage.clear();
+      else usage.follow(before, record);
     },
   };
 }

@@ -86,7 +86,7 @@ export class Table<R extends object> {
   readable(rest: string): (...values: SQLInputValue[]) => R[] {
     const name = this.#name;
     const statement = this.#connection.statement(`SELECT ${name}.id, ${name}.body FROM ${name} ${rest}`);
-    return (...values) => this.#readableOf(statement.all(...values));
+    return (...values) => this.#readableOf(statement.all(...values)).records;
   }
 
   /** Prepares a paged list; the cursor is the id of the last row, which may have left the list since. */
@@ -150,15 +150,17 @@ export class Table<R extends object> {
     return { rows: rows.slice(0, limit).map((row) => this.#record(row)), next: nextOf(rows, limit, 0) };
   }
 
-  /** The same, without those that cannot be read; which column is a row's cursor. */
+  /** The same, without those that cannot be read, which are named; which column is a row's cursor. */
   readablePage(rows: readonly Row[], limit: number, cursor = 0): Page<R> {
-    return { rows: this.#readableOf(rows.slice(0, limit)), next: nextOf(rows, limit, cursor) };
+    const { records, broken } = this.#readableOf(rows.slice(0, limit));
+    const page = { rows: records, next: nextOf(rows, limit, cursor) };
+    return broken.length === 0 ? page : { ...page, unreadable: broken.map((row) => row[cursor] as string) };
   }
 
-  #readableOf(rows: readonly Row[]): R[] {
+  #readableOf(rows: readonly Row[]): { readonly records: R[]; readonly broken: readonly Row[] } {
     const records: R[] = [];
-    for (const row of rows) isUnreadable(() => records.push(this.#record(row)));
-    return records;
+    const broken = rows.filter((row) => isUnreadable(() => records.push(this.#record(row))));
+    return { records, broken };
   }
 
   #keyOf(id: string): SQLInputValue {

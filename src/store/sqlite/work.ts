@@ -2,6 +2,7 @@
 import { isSettled, type RunRecord } from "../../protocol/run.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { WorkRows } from "../backend.ts";
+import { unlessCorrupt } from "../corrupt-row.ts";
 import type { Connection } from "./connection.ts";
 import { endOf } from "./paths.ts";
 import { Table } from "./table.ts";
@@ -75,7 +76,8 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
     runAt: (id, ordinal) => at(threads.find(id), ordinal)[0],
     openRuns: (tree) => openRuns(threads.find(tree)),
     putWork(record) {
-      const parents = works.get(record.id)?.parents ?? [];
+      // Of one that was set aside, no edges are left.
+      const parents = unlessCorrupt(() => works.get(record.id)?.parents, undefined) ?? [];
       works.put(record);
       for (const parent of parents)
         if (!record.parents.includes(parent)) unlinkParents.run(parent, record.id);
