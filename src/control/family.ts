@@ -16,7 +16,7 @@ export function* lineOf(view: StoreView, from: AgentRecord): Generator<AgentReco
 
 /**
  * Every agent at or below a path, sorted by path; closed ones only when asked for.
- * @throws RejectedError `STORE_CORRUPT` at one that its list would leave out: who needs all needs that one, and it is mended (REC-1).
+ * @throws as `wholePage`.
  */
 export function* agentsUnder(
   view: StoreView,
@@ -24,11 +24,18 @@ export function* agentsUnder(
   under: AgentPath,
   closed = false,
 ): Generator<AgentRecord> {
-  yield* allOf((page) => {
-    const found = view.agents(tree, under, { ...page, closed });
-    for (const path of found.unreadable ?? []) view.agentAt(tree, path as AgentPath);
-    return found;
-  });
+  yield* allOf((page) =>
+    wholePage(view.agents(tree, under, { ...page, closed }), (path) => view.agentAt(tree, path as AgentPath)),
+  );
+}
+
+/**
+ * A page that leaves nothing out; `read` reads one that it has passed over.
+ * @throws RejectedError `STORE_CORRUPT` at that one: who owns the tree mends it, and looks again (REC-1).
+ */
+export function wholePage<T>(page: Page<T>, read: (name: string) => unknown): Page<T> {
+  for (const name of page.unreadable ?? []) read(name);
+  return page;
 }
 
 /** The rows of all pages of a list. */

@@ -6,7 +6,7 @@ import type { RuntimeRequestRecord } from "../protocol/wait.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { StoreView } from "../store/port.ts";
 import { isHeld, statusOf } from "./status.ts";
-import { agentsUnder } from "./family.ts";
+import { agentsUnder, wholePage } from "./family.ts";
 
 /** An agent as lists and snapshots show it. */
 export interface AgentSummary {
@@ -60,12 +60,12 @@ export interface ListRequest {
   readonly limit?: number;
 }
 
+/** @throws as `wholePage`. */
 export function listAgents(view: StoreView, tree: TreeId, request: ListRequest, live: Live) {
-  const page = view.agents(tree, request.under ?? "/root", {
-    limit: request.limit ?? 100,
-    after: request.after ?? null,
-    closed: request.closed ?? false,
-  });
+  const { under = ROOT_PATH, limit = 100, after = null, closed = false } = request;
+  const page = wholePage(view.agents(tree, under, { limit, after, closed }), (path) =>
+    view.agentAt(tree, path as AgentPath),
+  );
   return { agents: page.rows.map((agent) => summarise(view, agent, live)), next: page.next };
 }
 

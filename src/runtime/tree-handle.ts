@@ -7,7 +7,7 @@ import type { MailId, RequestId, ThreadId, TreeId, WorkId } from "../protocol/id
 import type { MailReceipt, MailRecord } from "../protocol/mail.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { AgentControl } from "../control/agent-control.ts";
-import { agentsUnder } from "../control/family.ts";
+import { agentsUnder, wholePage } from "../control/family.ts";
 import {
   type AskedRequest,
   type ListRequest,
@@ -83,7 +83,9 @@ export class TreeHandle implements AsyncDisposable {
   async works(page: PageOptions = {}): Promise<Page<WorkRecord>> {
     check("TreeHandle.works", TREE.page, page);
     return this.#read(page, (view) =>
-      view.works(this.id, { after: page.after ?? null, limit: page.limit ?? 100 }),
+      wholePage(view.works(this.id, { after: page.after ?? null, limit: page.limit ?? 100 }), (id) =>
+        view.work(id as WorkId),
+      ),
     );
   }
 

@@ -12,7 +12,14 @@ import type { ProvenDead } from "../protocol/process-identity.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import { liveOwner, type Owner } from "../control/live-owner.ts";
 import type { AgentSummary, AskedRequest, ListRequest, OwedWork } from "../control/listing.ts";
-import { listAgents, NOT_LIVE, openRequests, owed, owes } from "../control/listing.ts";
+import { NOT_LIVE, openRequests, owed, owes } from "../control/listing.ts";
+import {
+  PassedOver,
+  readableAgents,
+  readableRequests,
+  type UnreadableRow,
+  unreadableRows,
+} from "../control/pass-over.ts";
 import { resolveTarget } from "../control/resolve-target.ts";
 import { codexStatus } from "../control/status.ts";
 import { type Explanation, why } from "../control/why.ts";
@@ -21,6 +28,7 @@ import type { Page, PageRequest, Store } from "../store/port.ts";
 
 export type { Owner } from "../control/live-owner.ts";
 export type { AgentSummary, AskedRequest, OwedWork } from "../control/listing.ts";
+export type { UnreadableRow } from "../control/pass-over.ts";
 
 /** How many rows a page has that names none. */
 const PAGE = 100;
@@ -54,11 +62,18 @@ export class TreeReader {
     return this.#store.read((view) => resolveTarget(view, this.id, ROOT_PATH, reference, "agent"));
   }
 
+  /** Agents of a page, and the rows that keep others of it from being shown (REC-1). */
   agents(request: ListRequest = {}): Promise<{
     readonly agents: readonly AgentSummary[];
     readonly next: string | null;
+    readonly unreadable: readonly UnreadableRow[];
   }> {
-    return this.#store.read((view) => listAgents(view, this.id, request, NOT_LIVE));
+    return this.#store.read((view) => readableAgents(view, this.id, request));
+  }
+
+  /** Rows that keep agents, works and what is under way from being seen (REC-1). */
+  unreadable(): Promise<readonly UnreadableRow[]> {
+    return this.#store.read((view) => unreadableRows(view, this.id));
   }
 
   /** The status words of the `codex` profile, by path; who is loaded is not known, and taken for loaded. */
@@ -74,6 +89,17 @@ export class TreeReader {
   /** Questions and approvals that wait for an answer, of all agents or of one (WAI-2). */
   requests(of?: ThreadId): Promise<readonly AskedRequest[]> {
     return this.#store.read((view) => openRequests(view, this.id, of));
+  }
+
+  /** All that wait for an answer in the tree, and the rows that keep others from being seen (REC-1). */
+  asked(): Promise<{
+    readonly requests: readonly AskedRequest[];
+    readonly unreadable: readonly UnreadableRow[];
+  }> {
+    return this.#store.read((view) => {
+      const passed = new PassedOver();
+      return { requests: readableRequests(view, this.id, passed), unreadable: passed.rows };
+    });
   }
 
   works(page: Partial<PageRequest> = {}): Promise<Page<WorkRecord>> {

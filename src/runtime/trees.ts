@@ -63,6 +63,8 @@ function summaryOf(view: StoreView, id: TreeId, isDead: ProvenDead): TreeSummary
 }
 
 function countsOf(view: StoreView, { treeId: id, agents }: TreeRecord): TreeCounts {
+  // Without its root it cannot be opened (REC-1).
+  view.agent(id);
   return {
     registered: agents + 1,
     openRuns: view.openRuns(id).length,

@@ -1,6 +1,7 @@
 /** Rows of agents that cannot be read (REC-1): each costs its agent, which is closed in order; all else goes on. */
 import { describe, expect, test } from "vitest";
 import { ask, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
+import { TreeReader } from "../../src/runtime/tree-reader.ts";
 import { invariants } from "../../src/testing/invariants.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
@@ -169,7 +170,12 @@ describe.each(STORES)("an agent that cannot be read on %s", (store) => {
     const told = await agent.transcript();
     h.damageRow("agents", agent.threadId);
     await h.crash();
-    expect((await h.tree.list({ closed: true })).agents.map(({ path }) => path)).toEqual(["/root"]);
+    expect(await setAside(h)).toEqual([]);
+    const reader = new TreeReader(h.store, h.tree.id);
+    expect(await reader.agents({ closed: true })).toMatchObject({
+      agents: [{ path: "/root" }],
+      unreadable: [{ table: "agents", id: agent.threadId, path: "/root/c" }],
+    });
     expect(await setAside(h)).toEqual([]);
     const after = await (await h.tree.agent("c")).record();
     const { runs, items, usage, lastOutcome, thread } = before;
@@ -182,16 +188,20 @@ describe.each(STORES)("an agent that cannot be read on %s", (store) => {
     await sound(h);
   });
 
-  test("REC-1 a close, and a look at all, meet one that lists leave out", async () => {
+  test.for(["list", "snapshot", "close"] as const)("REC-1 a %s meets one that is idle", async (asked) => {
     await using h = await harness({ store, scripts: { "*": [repeat(say("ok"))] } });
     const { agent, work } = await h.tree.root.spawn("c", "go");
     await work.outcome();
     h.damageRow("agents", agent.threadId);
     await h.crash();
-    expect((await h.tree.snapshot()).agents.map(({ path, status }) => [path, status.kind])).toEqual([
-      ["/root", "idle"],
+    if (asked === "close") await h.tree.root.close();
+    else await h.tree[asked]();
+    const { agents } = await h.tree.list({ closed: true });
+    expect(agents.map(({ path, status }) => [path, status.kind])).toEqual([
+      ["/root", asked === "close" ? "closed" : "idle"],
       ["/root/c", "closed"],
     ]);
+    expect(await setAside(h)).toHaveLength(1);
     await sound(h);
   });
 
@@ -206,6 +216,11 @@ describe.each(STORES)("an agent that cannot be read on %s", (store) => {
       code: "STORE_CORRUPT",
       details: { table: "agents", id },
     });
+    const { rows } = await h.runtime.trees();
+    expect(rows.map((tree) => [tree.id, tree.counts === null])).toEqual([
+      [other.id, false],
+      [id, true],
+    ]);
     h.tree = await h.runtime.openTree({ id: other.id });
     expect(await h.ask("and on")).toMatchObject({ ending: "completed" });
     expect(await h.store.read((view) => view.lease(id)?.live ?? false)).toBe(false);

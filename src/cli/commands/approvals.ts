@@ -71,8 +71,8 @@ async function requestsIn(store: Store, tree: string | undefined): Promise<reado
   const asked: AskedRequest[] = [];
   for await (const { rows } of allPages((after) => listTrees(store, { limit: PAGE, after }, provenDead))) {
     for (const { id, counts } of rows) {
-      // Of a tree that cannot be read nothing is known; `doctor` names it.
-      if (counts !== null) asked.push(...(await new TreeReader(store, id).requests()));
+      // Of a tree that cannot be read nothing is known, and rows that are in the way are passed over; `doctor` names both.
+      if (counts !== null) asked.push(...(await new TreeReader(store, id).asked()).requests);
     }
   }
   return asked;

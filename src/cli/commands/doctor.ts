@@ -2,9 +2,9 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { provenDead } from "../../platform/process-identity.ts";
-import type { TreeId } from "../../protocol/ids.ts";
 import type { ThreadCapabilities } from "../../protocol/provider-capabilities.ts";
 import { vendorStates } from "../../providers/model/load-model.ts";
+import { TreeReader } from "../../runtime/tree-reader.ts";
 import { listTrees } from "../../runtime/trees.ts";
 import { agentProgramStates } from "../agent-programs.ts";
 import { allPages } from "../all-pages.ts";
@@ -12,9 +12,10 @@ import { EXIT, failureOf } from "../failure.ts";
 import { counted } from "../screen/words.ts";
 import { openForReading, type StorePlace, storePlace } from "../store-place.ts";
 import { fit, type Terminal } from "../terminal.ts";
+import { rowName } from "../unreadable.ts";
 import { type StoreOptions, withStore } from "./options.ts";
 
-/** Broken trees that are named. */
+/** Broken trees, and rows of each, that are named. */
 const NAMED = 3;
 
 export function addDoctor(program: Command, terminal: Terminal, version: string): void {
@@ -71,19 +72,26 @@ async function checkStore(place: StorePlace): Promise<{ readonly state: string; 
     const store = await openForReading(place);
     await using _closed = { [Symbol.asyncDispose]: () => store.close() };
     let trees = 0;
-    const broken: TreeId[] = [];
+    const broken: string[] = [];
     for await (const { rows } of allPages((after) => listTrees(store, { limit: 100, after }, provenDead))) {
       trees += rows.length;
-      broken.push(...rows.filter(({ counts }) => counts === null).map(({ id }) => id));
+      for (const { id, counts } of rows) {
+        const unreadable = await new TreeReader(store, id).unreadable();
+        if (unreadable.length > 0) broken.push(`${id}: ${named(unreadable.map(rowName))}`);
+        else if (counts === null) broken.push(id);
+      }
     }
     if (broken.length === 0) return { state: `in order, ${counted(trees, "tree")}`, exit: EXIT.ok };
-    const named = `${broken.slice(0, NAMED).join(", ")}${broken.length > NAMED ? ", …" : ""}`;
     return {
-      state: `${broken.length} of ${counted(trees, "tree")} with rows that cannot be read: ${named}`,
+      state: `${broken.length} of ${counted(trees, "tree")} with rows that cannot be read: ${named(broken)}`,
       exit: EXIT.store,
     };
   } catch (error) {
     const failure = failureOf(error);
     return { state: failure.message, exit: failure.exit };
   }
+}
+
+function named(names: readonly string[]): string {
+  return `${names.slice(0, NAMED).join(", ")}${names.length > NAMED ? ", …" : ""}`;
 }

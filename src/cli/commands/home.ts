@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { systemClock } from "../../platform/clock.ts";
 import { provenDead } from "../../platform/process-identity.ts";
+import { TreeReader, type UnreadableRow } from "../../runtime/tree-reader.ts";
 import { listTrees, type TreeSummary } from "../../runtime/trees.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { ago, counted } from "../screen/words.ts";
@@ -35,17 +36,29 @@ export function addHome(program: Command, terminal: Terminal, version: string): 
   });
 }
 
-function described({ title, createdAt, counts, owner }: TreeSummary): string {
-  const size = counts === null ? "with rows that cannot be read" : counted(counts.registered, "agent");
+function described({ title, createdAt, counts, owner, unreadable }: ShownTree): string {
+  const broken = counts === null || unreadable !== undefined;
+  const size = broken ? "with rows that cannot be read" : counted(counts.registered, "agent");
   const age = createdAt === null ? [] : [`${ago(systemClock.now() - createdAt)} old`];
   const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
   return [clean(title ?? "tree"), size, ...age, who].join(", ");
 }
 
-async function readTrees(options: StoreOptions): Promise<readonly TreeSummary[]> {
+interface ShownTree extends TreeSummary {
+  /** Absent where all can be read that a look at the tree needs. */
+  readonly unreadable?: readonly UnreadableRow[];
+}
+
+async function readTrees(options: StoreOptions): Promise<readonly ShownTree[]> {
   const store = await openForReading(storePlace(options.store));
   try {
-    return (await listTrees(store, { limit: SHOWN_TREES }, provenDead)).rows;
+    const { rows } = await listTrees(store, { limit: SHOWN_TREES }, provenDead);
+    return await Promise.all(
+      rows.map(async (tree) => {
+        const unreadable = await new TreeReader(store, tree.id).unreadable();
+        return unreadable.length === 0 ? tree : { ...tree, unreadable };
+      }),
+    );
   } finally {
     await store.close();
   }

@@ -4,12 +4,14 @@ import type { TransferId, TreeId, WorkId } from "../../protocol/ids.ts";
 import type { TransferRecord } from "../../protocol/transfer.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { OwedWork, TreeReader } from "../../runtime/tree-reader.ts";
+import { unlessCorrupt } from "../../store/corrupt-row.ts";
 import type { Page, Store, StoreView } from "../../store/port.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
 import { clean, clip, fit, type Style, type Terminal, widthOf, wrap } from "../terminal.ts";
+import { requireReadable } from "../unreadable.ts";
 import { given, reading, type Told, type TreeOptions, wholeNumber, withTree } from "./options.ts";
 import { lookAtThreads } from "./threading.ts";
 
@@ -31,6 +33,7 @@ export function addRecords(program: Command, terminal: Terminal): void {
         table(terminal, page, options, "works", () => {
           for (const work of page.rows) for (const line of workLines(terminal, work)) terminal.line(line);
         });
+        requireReadable((page.unreadable ?? []).map((id) => ({ table: "works", id, path: null })));
       });
     });
   paged(program.command("transfers"), {
@@ -87,7 +90,8 @@ async function requireCursor(
   rowOf: (view: StoreView, id: string) => { readonly treeId: TreeId } | undefined,
 ): Promise<void> {
   if (after === undefined) return;
-  const row = await store.read((view) => rowOf(view, after));
+  // One that a page has passed over may be the last of it.
+  const row = await store.read((view) => unlessCorrupt(() => rowOf(view, after), { treeId: tree.id }));
   if (row?.treeId === tree.id) return;
   const command = `npx coppice ${name}`;
   throw badUse(
@@ -106,7 +110,7 @@ function table<T>(
 ): void {
   if (options.json === true) {
     for (const row of page.rows) terminal.json(row);
-  } else if (page.rows.length === 0) {
+  } else if (page.rows.length === 0 && page.unreadable === undefined) {
     terminal.line(`There are no ${command.replace(" ", " of ")}.`);
   } else {
     print();

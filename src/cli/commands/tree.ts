@@ -1,7 +1,13 @@
 /** `coppice tree`: the agents of a tree, once or, with `--watch`, as they change. */
 import { type Command, Option } from "commander";
 import { delay, systemClock } from "../../platform/clock.ts";
-import type { AgentSummary, AskedRequest, Owner, TreeReader } from "../../runtime/tree-reader.ts";
+import type {
+  AgentSummary,
+  AskedRequest,
+  Owner,
+  TreeReader,
+  UnreadableRow,
+} from "../../runtime/tree-reader.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";
@@ -10,6 +16,7 @@ import { requestLines } from "../screen/request-lines.ts";
 import { treeLines } from "../screen/tree-lines.ts";
 import { counted, statusWord } from "../screen/words.ts";
 import { clean, clip, type Terminal } from "../terminal.ts";
+import { requireReadable, rowName } from "../unreadable.ts";
 import { given, reading, type TreeOptions, withTree } from "./options.ts";
 
 interface Options extends TreeOptions {
@@ -46,16 +53,21 @@ interface Shown {
   readonly agents: readonly AgentSummary[];
   readonly words: ReadonlyMap<string, string> | null;
   readonly requests: readonly AskedRequest[];
+  readonly unreadable: readonly UnreadableRow[];
 }
 
 async function look(tree: TreeReader, options: Options): Promise<Shown> {
   const agents: AgentSummary[] = [];
+  const unreadable: UnreadableRow[] = [];
   const { closed = false } = options;
   for await (const page of allPages((after) => tree.agents({ closed, limit: PAGE, after }))) {
     agents.push(...page.agents);
+    unreadable.push(...page.unreadable);
   }
-  const [record, owner, requests] = await Promise.all([tree.record(), tree.owner(), tree.requests()]);
-  const shown = { title: record.title, owner, agents, requests };
+  const [record, owner, asked] = await Promise.all([tree.record(), tree.owner(), tree.asked()]);
+  const known = new Set(unreadable.map(({ id }) => id));
+  unreadable.push(...asked.unreadable.filter(({ id }) => !known.has(id)));
+  const shown = { title: record.title, owner, agents, requests: asked.requests, unreadable };
   if (options.profile !== "codex") return { ...shown, words: owner === null ? withoutOwner(agents) : null };
   const statuses = await tree.codexStatuses(agents.map((agent) => agent.path));
   const words = statuses.map((status) => (typeof status === "string" ? status : Object.keys(status)[0]!));
@@ -79,6 +91,7 @@ async function show(terminal: Terminal, tree: TreeReader, options: Options): Pro
   const shown = await look(tree, options);
   if (options.json === true) terminal.json(asJson(tree, shown));
   else for (const line of lines(terminal, tree, shown, options)) terminal.line(line);
+  requireReadable(shown.unreadable);
 }
 
 async function watch(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
@@ -114,7 +127,7 @@ async function watch(terminal: Terminal, tree: TreeReader, options: Options): Pr
 function lines(
   terminal: Terminal,
   tree: TreeReader,
-  { title, owner, agents, words, requests }: Shown,
+  { title, owner, agents, words, requests, unreadable }: Shown,
   options: Options,
 ): string[] {
   const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
@@ -128,11 +141,12 @@ function lines(
       live: false,
       ...(words === null ? {} : { words }),
     }),
+    ...unreadable.map((row) => terminal.paint("red", clip(`cannot be read: ${rowName(row)}`, terminal.room))),
     ...requestLines(terminal, requests, options),
   ];
 }
 
-function asJson(tree: TreeReader, { title, owner, agents, words, requests }: Shown) {
+function asJson(tree: TreeReader, { title, owner, agents, words, requests, unreadable }: Shown) {
   return {
     tree: tree.id,
     title,
@@ -142,5 +156,6 @@ function asJson(tree: TreeReader, { title, owner, agents, words, requests }: Sho
       state: words?.get(agent.path) ?? statusWord(agent.status),
     })),
     requests,
+    ...(unreadable.length === 0 ? {} : { unreadable }),
   };
 }
