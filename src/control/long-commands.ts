@@ -1,6 +1,6 @@
 /**
  * Commands that ask a provider, or take several commits, as the owner of a tree finds them in its inbox (REC-2, lineage C3): they
- * go on beside all else, and nothing waits for them.
+ * go on beside all else. What waits for one stands in `inbox-order.ts`.
  *
  * - L1 The commit that ends one answers its row: what is rows alone is done and answered, or neither. A sync and a restore do the
  *   better part before it, the history of each run and the files; after a crash in between the next owner does that again, to the
@@ -31,12 +31,11 @@ type LongVerb = (tree: Tree, given: JsonObject, done: Done, begin: Begin) => Pro
 /** By name; each calls `begin` before its first effect and `done` in its last commit, and answers the same. */
 export type LongVerbs = Readonly<Record<LongCommandVerb, LongVerb>>;
 
-/** False for a command of one commit. `again` is called when it is left for another look. */
-export function beginLong(tree: Tree, command: CommandRecord, again: () => void): boolean {
+/** False for a command of one commit. `ended` is told whether it is left in the inbox, for another look. */
+export function beginLong(tree: Tree, command: CommandRecord, ended: (left: boolean) => void): boolean {
   const { verb } = command;
   if (verb === null || !isLong(verb)) return false;
   const act = tree.shared.longVerbs[verb];
-  if (tree.commands.has(command.id)) return true;
   tree.commands.add(command.id);
   void carryOutLong(tree, command, act)
     .catch((error: unknown) => {
@@ -47,7 +46,7 @@ export function beginLong(tree: Tree, command: CommandRecord, again: () => void)
     })
     .then((left) => {
       tree.commands.delete(command.id);
-      if (left) again();
+      ended(left);
     });
   return true;
 }

@@ -13,6 +13,7 @@ import type { Clock, Timer } from "../platform/clock.ts";
 import type { Logger } from "../platform/logger.ts";
 import type { Store } from "../store/port.ts";
 import { applyCommand, comesAgain, refuseCommand, takeArrivals } from "./inbox.ts";
+import { dueCommands } from "./inbox-order.ts";
 import { beginLong } from "./long-commands.ts";
 import type { Tree } from "./tree.ts";
 
@@ -176,7 +177,7 @@ export class Ownership {
       try {
         while (held.again && held.tree.state === "owned") {
           held.again = false;
-          await lookAtInbox(held.tree, () => this.#askAgain(held));
+          await lookAtInbox(held.tree, (left) => (left ? this.#askAgain(held) : this.#look(held)));
         }
       } catch (error) {
         this.#logger.warn({ treeId: held.tree.treeId, err: error }, "reading the inbox failed");
@@ -194,13 +195,14 @@ export class Ownership {
   }
 }
 
-/** Takes in what others left. Every command is applied once, each in its own commit, or beside all else: `again` asks for another look then. */
-export async function lookAtInbox(tree: Tree, again: () => void): Promise<void> {
+/** Takes in what others left. Every command is applied once, each in its own commit, or beside all else: `ended` is told of its end then. */
+async function lookAtInbox(tree: Tree, ended: (left: boolean) => void): Promise<void> {
   // Each on its own: a command that cannot be read keeps no mail from being noticed.
   const arrivals = await tree.read((view) => view.arrivals(tree.treeId).length);
   if (arrivals > 0) await takeIn(tree);
-  for (const command of await tree.read((view) => view.pendingCommands(tree.treeId))) {
-    if (beginLong(tree, command, again)) continue;
+  const underWay = new Set(tree.commands);
+  for (const command of await tree.read((view) => dueCommands(view, tree.treeId, underWay))) {
+    if (beginLong(tree, command, ended)) continue;
     try {
       await tree.transact((tx) => applyCommand(tx, command, tree.partialText));
     } catch (error) {

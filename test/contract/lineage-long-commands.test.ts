@@ -3,12 +3,11 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { CommandId } from "../../src/protocol/ids.ts";
 import type { CommandVerb } from "../../src/protocol/command.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
-import type { WorkspaceCapture } from "../../src/platform/workspace/port.ts";
 import { fail, repeat, say } from "../../src/providers/scripted/script.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import type { FaultPlan } from "../../src/testing/faulty-store.ts";
 import { harness, type Harness, STORES } from "../support/harness.ts";
-import { NO_CAPTURE } from "../support/no-capture.ts";
+import { heldCapture } from "../support/held-capture.ts";
 import { temporaryFolder } from "../support/repository.ts";
 
 const echo = repeat(say(({ inputs }) => `took ${inputs.at(-1)}`));
@@ -19,28 +18,7 @@ const ROW = { id: POSTED, state: "pending", answer: null, doneAt: null } as cons
 describe.each(STORES)("commands of several commits on %s", (store) => {
   /** A thread of two runs with checkpoints; a restore stays under way until it is let go on, or called off. */
   async function open() {
-    const held: (() => void)[] = [];
-    const removed: string[] = [];
-    let restores = 0;
-    const capture: WorkspaceCapture = {
-      ...NO_CAPTURE,
-      available: async () => ready,
-      async capture(_, { name: ref }) {
-        return { ...ready, ref, tree: "tree", summary: "", files: [], omitted: [] };
-      },
-      async restore(_, __, ___, { signal }) {
-        const before = `before ${(restores += 1)}`;
-        await new Promise<void>((resolve) => {
-          held.push(resolve);
-          signal?.addEventListener("abort", () => resolve());
-        });
-        return { ...ready, before, written: [], removed: [] };
-      },
-      async remove(_, ref) {
-        removed.push(ref);
-        return ready;
-      },
-    };
+    const { capture, held, removed, restores } = heldCapture();
     const refuses = scripted({ "*": [repeat(fail({ code: "PROVIDER_REFUSED", accepted: false }))] });
     const h = await harness({
       store,
@@ -54,7 +32,7 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
     await h.tree.control.tree.jobs.of(h.tree.id);
     const run = (await h.runtime.threads.checkpoints(h.tree.id)).rows[0]!.runId;
     const { threads } = h.runtime;
-    return { h, threads, id: h.tree.id, run, held, removed, restores: () => restores };
+    return { h, threads, id: h.tree.id, run, held, removed, restores };
   }
 
   const underWay = (h: Harness, held: readonly unknown[], count = 1) =>
