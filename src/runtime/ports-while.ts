@@ -1,4 +1,6 @@
 /** What the commands on threads are given, for as long as their caller waits. */
+import { CoppiceError, RejectedError } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
 import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 
@@ -29,5 +31,21 @@ export function portsWhile<T>(
         }),
     };
     return act(waited, begin);
+  }).catch((error: unknown) => {
+    throw leftToOwner(error);
   });
+}
+
+/** What a program can do about a tree of another process (REC-2); any other failure is as it was. */
+function leftToOwner(error: unknown): unknown {
+  if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") return error;
+  const { treeId, owner } = error.details as { treeId?: string; owner?: JsonObject };
+  if (treeId === undefined || owner === undefined) return error;
+  return new RejectedError(
+    "NOT_OWNER",
+    `process ${owner["pid"]} on ${owner["host"]} owns the tree ${treeId}; leave the command in its inbox, by ` +
+      `commandTree(store, "${treeId}", verb, arguments), or ask again when it has given the tree back.`,
+    error.details,
+    error,
+  );
 }

@@ -6,6 +6,7 @@
  *   What was done under its id before is answered before anything else is looked at.
  */
 import type { CommandVerb, LongCommandVerb } from "../protocol/command.ts";
+import { CoppiceError, RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
@@ -85,8 +86,9 @@ export class Threads extends ThreadReads {
   }
 
   /**
-   * Input of the user to a thread: a work whose outcome can be awaited (C3.2, C3.3). Its tree is opened for that, also for a command
-   * that was carried out before: one of another process's tree is refused with `NOT_OWNER`.
+   * Input of the user to a thread: a work whose outcome can be awaited (C3.2, C3.3). Its tree is opened for that. One of another
+   * process's tree is refused with `NOT_OWNER`, also a command that was carried out before, of which the error's details name the
+   * work (`workId`); `commandTree` leaves such a message in the owner's inbox.
    * @throws RejectedError `THREAD_NOT_FOUND`, `THREAD_CLOSED`, `THREAD_ARCHIVED`, `THREAD_REVISION_CONFLICT`, `THREAD_BUSY`,
    * `THREAD_CONTEXT_TAMPERED`, `PROVIDER_UNAVAILABLE`, `NOT_OWNER`.
    */
@@ -97,7 +99,9 @@ export class Threads extends ThreadReads {
     return this.#while({ signal }, async (ports, begin) => {
       const known = await this.#known(given);
       const { treeId } = known === undefined ? await this.#openThread(id) : await this.#thread(id);
-      const control = await ports.open(treeId);
+      const control = await ports.open(treeId).catch((error: unknown) => {
+        throw known === undefined ? error : doneElsewhere(error, known);
+      });
       const answer = known ?? (await control.tree.transact(carryOutHere(control.tree, given, begin)));
       return new Work(control, answer["work_id"] as WorkId);
     });
@@ -396,6 +400,12 @@ export class Threads extends ThreadReads {
   #transfer(answer: JsonObject): Promise<TransferRecord> {
     return this.#ports.store.read((view) => view.transfer(answer["transfer_id"] as TransferId)!);
   }
+}
+
+/** A work that was asked for before is its answer, whoever owns the tree now. */
+function doneElsewhere(error: unknown, { work_id: workId = null }: JsonObject): unknown {
+  if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") return error;
+  return new RejectedError("NOT_OWNER", error.message, { ...error.details, workId }, error);
 }
 
 /** Of a command that stops nothing. */

@@ -141,6 +141,25 @@ describe.each(STORES)("threads of another process's tree on %s", (store) => {
     });
   });
 
+  test("C3.2 C3.12 REC-2 a program is told how another process is sent a message, and the work of one that was", async () => {
+    const h = await open();
+    const { id } = h.tree;
+    const elsewhere = await h.newRuntime({ provenDead: () => false });
+    const say = (commandId?: string) =>
+      elsewhere.threads.continue(id, "one", commandId === undefined ? {} : { commandId });
+    await expect(say("once")).rejects.toMatchObject({
+      code: "NOT_OWNER",
+      message: expect.stringContaining(`commandTree(store, "${id}", verb, arguments)`),
+      details: expect.not.objectContaining({ workId: expect.anything() }),
+    });
+    const { answer } = await command(h, "continue", { thread: id, message: "one", command_id: "once" });
+    await h.tree.idle();
+    const details = { workId: answer["work_id"], treeId: id };
+    await expect(say("once")).rejects.toMatchObject({ code: "NOT_OWNER", details });
+    expect((await elsewhere.threads.get(id)).executions).toBe(1);
+    await elsewhere.close();
+  });
+
   test("C9.1 C3.12 REC-2 a rollback is done by the owner, once, and not without one", async () => {
     const h = await open();
     const { id } = h.tree;
