@@ -202,7 +202,7 @@ function byVerb(
       if (act !== undefined) return act(tx, given, user);
       throw new RejectedError(
         "NOT_OWNER",
-        `${verb} asks a provider, and nobody owns the tree ${tx.treeId}; open it, then ask again.`,
+        `${verb} needs a runtime with the tree's providers, and nobody owns the tree ${tx.treeId}; ask one, or open it there first.`,
         { treeId: tx.treeId, verb },
       );
     }

@@ -76,7 +76,6 @@ export const COMMAND_ARGUMENTS = {
   /** Null takes the choice back. */
   select: z.strictObject({ thread, ...THREAD_FIELDS.select, provider: name.nullable() }),
   rename: z.strictObject({ thread, ...THREAD_FIELDS.rename }),
-  archive: z.strictObject({ thread }),
   pin: z.strictObject({ thread, ...THREAD_FIELDS.pin }),
   /** `into`: the root of the tree unless given. */
   merge_back: z.strictObject({ fork: thread, ...THREAD_FIELDS.mergeBack }),
@@ -85,6 +84,7 @@ export const COMMAND_ARGUMENTS = {
   edit_handoff: z.strictObject({ handoff: z.string(), ...THREAD_FIELDS.editHandoff }),
   inject: z.strictObject({ transfer: z.string() }),
   /** These ask a provider, or take several commits, and are done by who owns the tree alone. */
+  archive: z.strictObject({ thread }),
   rollback: z.strictObject({ thread, ...THREAD_FIELDS.rollBack }),
   regenerate_handoff: z.strictObject({ handoff: z.string() }),
   sync: z.strictObject({ thread, ...THREAD_FIELDS.sync }),
@@ -98,6 +98,7 @@ export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;
 const LONG = [
   "rollback",
   "regenerate_handoff",
+  "archive",
   "sync",
   "restore_checkpoint",
   "remove_checkpoint",

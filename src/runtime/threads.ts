@@ -19,10 +19,9 @@ import { type Done, doneMeanwhile } from "../control/long-commands.ts";
 import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
-import { pruneCheckpoints } from "../threads/checkpoints.ts";
 import { createThread } from "../threads/create.ts";
 import type { ForkPlan } from "../threads/fork.ts";
-import { syncHistory } from "../threads/history.ts";
+import { IN_PARTS } from "../threads/in-parts.ts";
 import { type ForkedThread, makeFork, planOf } from "../threads/make-fork.ts";
 import { previewStart, type StartPreview } from "../threads/preview.ts";
 import { unknownTransfer } from "../threads/inject.ts";
@@ -171,13 +170,7 @@ export class Threads extends ThreadReads {
   /** For good, and only what is closed (C2.1); the checkpoints of its workspace are removed. @throws RejectedError `THREAD_INVARIANT_VIOLATION`, `THREAD_NOT_FOUND`. */
   async archive(id: string, options: ThreadCommandOptions = {}): Promise<ThreadDocument> {
     check("Threads.archive", THREADS.command, { id, options });
-    const { state } = await this.#thread(id);
-    // Afterwards nothing is collected any more (C1.1); one that is open is refused, and changes nothing.
-    if (state === "closed") await this.mirror(id, callOf(options));
-    // Again, it is there to remove what an earlier one could not.
-    const done = options.commandId === undefined && state === "archived";
-    if (!done) await this.#onThread("archive", id, {}, options);
-    await this.#while(callOf(options), (ports) => pruneCheckpoints(ports, id));
+    await this.#inParts("archive", { thread: id }, options);
     return this.get(id, callOf(options));
   }
 
@@ -300,13 +293,7 @@ export class Threads extends ThreadReads {
   async sync(id: string, options: SyncOptions = {}): Promise<ThreadDocument> {
     check("Threads.sync", THREADS.sync, { id, options });
     const { commandId, signal, ...rest } = options;
-    const given: Given = { verb: "sync", arguments: { thread: id, ...rest }, commandId };
-    await this.#while({ signal }, async (ports) => {
-      if ((await this.#known(given)) !== undefined) return;
-      await syncHistory(ports, id, options.run);
-      const { treeId, messages } = await this.get(id);
-      if (commandId !== undefined) await ports.apply(treeId, (tx) => answerOnce(tx, given, { messages }));
-    });
+    await this.#inParts("sync", { thread: id, ...rest }, { commandId, signal });
     return this.get(id, { signal });
   }
 
@@ -376,6 +363,19 @@ export class Threads extends ThreadReads {
       const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
       const answer = tree.shared.longVerbs[asked.verb](tree, asked.arguments, done, begin);
       return answer.catch((error: unknown) => doneMeanwhile(tree, given, error));
+    });
+  }
+
+  async #inParts(
+    verb: keyof typeof IN_PARTS,
+    asked: JsonObject,
+    { commandId, signal }: ThreadCommandOptions,
+  ): Promise<void> {
+    const given = { verb, arguments: asked, commandId };
+    const done: Done = (tx, answer) => answerOnce(tx, given, answer);
+    await this.#while({ signal }, async (ports) => {
+      if ((await this.#known(given)) !== undefined) return;
+      await IN_PARTS[verb](ports, asked, commandId === undefined ? null : done);
     });
   }
 

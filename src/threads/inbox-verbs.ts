@@ -6,7 +6,7 @@ import { editHandoff } from "./handoffs.ts";
 import { inject } from "./inject.ts";
 import { mergeBack } from "./merge-back.ts";
 import { undoRollback } from "./rollback-undo.ts";
-import { archive, continueThread, discardDraft, pin, rename, select, selectionOf } from "./verbs.ts";
+import { continueThread, discardDraft, pin, rename, select, selectionOf } from "./verbs.ts";
 
 export const THREAD_VERBS: Verbs = {
   continue(tx, given, by) {
@@ -22,9 +22,6 @@ export const THREAD_VERBS: Verbs = {
   rename(tx, given) {
     const { thread, title } = check("rename", COMMAND_ARGUMENTS.rename, given);
     return { revision: rename(tx, thread, title).revision };
-  },
-  archive(tx, given) {
-    return { revision: archive(tx, check("archive", COMMAND_ARGUMENTS.archive, given).thread).revision };
   },
   pin(tx, given) {
     const { thread, section, text } = check("pin", COMMAND_ARGUMENTS.pin, given);

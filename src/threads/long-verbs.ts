@@ -7,7 +7,7 @@ import type { LongVerbs } from "../control/long-commands.ts";
 import type { Transaction } from "../control/transaction.ts";
 import { removeCheckpoint, restoreCheckpoint } from "./checkpoints.ts";
 import { regenerateHandoff } from "./handoffs.ts";
-import { syncHistory } from "./history.ts";
+import { IN_PARTS } from "./in-parts.ts";
 import type { ThreadPorts } from "./ports.ts";
 import { rollBack, type RolledBack } from "./rollback.ts";
 import { requireThread } from "./thread-view.ts";
@@ -27,15 +27,8 @@ export function longVerbs(ports: () => ThreadPorts): LongVerbs {
       const made = await regenerateHandoff(tree, handoff, ended, begin);
       return { handoff_id: made.id };
     },
-    async sync(tree, given, done) {
-      const { thread, run } = check("sync", COMMAND_ARGUMENTS.sync, given);
-      await syncHistory(ports(), thread, run);
-      return tree.transact((tx) => {
-        const answer = { messages: requireThread(tx.store, thread).thread?.messages ?? 0 };
-        done(tx, answer);
-        return answer;
-      });
-    },
+    archive: (_, given, done) => IN_PARTS.archive(ports(), given, done),
+    sync: (_, given, done) => IN_PARTS.sync(ports(), given, done),
     async restore_checkpoint(tree, given, done, begin) {
       const asked = check("restore_checkpoint", COMMAND_ARGUMENTS.restore_checkpoint, given);
       const come = asJson(await restoreCheckpoint(ports(), tree, asked, begin));

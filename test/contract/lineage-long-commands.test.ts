@@ -93,6 +93,46 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
     expect((await h.runtime.threads.checkpoints(id)).rows[0]).toMatchObject({ status: "none" });
   });
 
+  test.for([
+    ["its history was collected", 0, "before"],
+    ["it is archived", 2, "before"],
+    ["its checkpoints are removed", 2, "after"],
+    ["it is noted", 3, "before"],
+    ["its answer is seen", 3, "after"],
+  ] as const)("C2.1 C3.12 REC-2 an archiving goes on after a crash before %s", async ([_, commit, when]) => {
+    const { h, threads, id, removed } = await open();
+    await threads.close(id);
+    await h.clock.settle();
+    atCommit(h, commit, { kind: `crash_${when}` });
+    await post(h, "archive", { thread: id, command_id: "once" });
+    await until(h, "it has crashed", () => h.faulty.crashed);
+    h.onWrite = () => null;
+    await h.crash();
+    await answered(h);
+    expect(await rowOf(h)).toMatchObject({ state: "done" });
+    expect(await h.runtime.threads.get(id)).toMatchObject({ status: "archived", messages: 6 });
+    const refs = new Set(removed);
+    expect(refs.size).toBe(2);
+    // The same command, wherever it is given, has no second effect.
+    const before = [h.faulty.writes, removed.length];
+    await h.runtime.threads.archive(id, { commandId: "once" });
+    expect([h.faulty.writes, removed.length]).toEqual(before);
+    // Without the id it is another one, and looks again for what is left.
+    await h.runtime.threads.archive(id);
+    expect(removed).toHaveLength(before[1]! + 2);
+  });
+
+  test("C2.1 REC-2 one that is open is refused, and nothing of it is collected or removed", async () => {
+    const { h, threads, id, removed } = await open();
+    await post(h, "archive", { thread: id });
+    await answered(h);
+    expect(await rowOf(h)).toMatchObject({
+      state: "refused",
+      answer: { code: "THREAD_INVARIANT_VIOLATION" },
+    });
+    expect([(await threads.get(id)).messages, removed]).toEqual([0, []]);
+  });
+
   test("REC-2 what the store was in the way of is carried out by another look", async () => {
     const { h, id } = await open();
     atCommit(h, 0, { kind: "error" });

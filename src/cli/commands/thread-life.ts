@@ -15,6 +15,7 @@ import { clean, type Terminal } from "../terminal.ts";
 import { folderOf } from "./folder-of.ts";
 import {
   actOn,
+  byOwnerOrHere,
   changeCommand,
   type ChangeOptions,
   changeThreads,
@@ -131,10 +132,10 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
     .action((id: string, options: ChangeOptions) =>
       changeThreads(options, id, async (at) => {
         const found = await at.threads.get(id);
-        // What is refused changes nothing.
-        if (found.status === "closed") await at.threads.mirror(id);
-        const { appliedBy } = await actOn(terminal, at, found, "archive", { thread: id }, options);
-        const archived = await at.threads.archive(id);
+        const here = () => at.threads.archive(id, { commandId: options.commandId });
+        const args = { thread: id };
+        const { appliedBy } = await byOwnerOrHere(terminal, at, found, "archive", args, options, here);
+        const archived = await at.threads.get(id);
         tellChange(terminal, options, appliedBy, archived, [`${archived.id} is archived.`]);
       }),
     );

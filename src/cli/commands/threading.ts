@@ -133,15 +133,17 @@ export async function byOwnerOrHere(
   options: ChangeOptions,
   here: () => Promise<object>,
 ): Promise<CommandReceipt> {
-  if ((await ownerOf(at, thread)) === null) {
+  for (;;) {
     try {
-      return { appliedBy: "here", answer: (await here()) as JsonObject };
+      if ((await ownerOf(at, thread)) === null)
+        return { appliedBy: "here", answer: (await here()) as JsonObject };
+      return await actOn(terminal, at, thread, verb, args, options);
     } catch (error) {
-      // Another process has taken it meanwhile.
-      if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") throw error;
+      if (!CoppiceError.is(error) || error.code !== "NOT_OWNER" || error.details["timedOut"] === true)
+        throw error;
+      // It has changed hands meanwhile.
     }
   }
-  return actOn(terminal, at, thread, verb, args, options);
 }
 
 /** The result of a change: an object for programs, lines for people, the first of which says who has made it. */
