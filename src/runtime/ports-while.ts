@@ -1,7 +1,9 @@
 /** What the commands on threads are given, for as long as their caller waits. */
 import { CoppiceError, RejectedError } from "../protocol/errors.ts";
+import type { TreeId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
+import type { AgentControl } from "../control/agent-control.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 
 /** Does something with ports whose first commit is none when the caller has left before it. */
@@ -39,13 +41,31 @@ export function portsWhile<T>(
 /** What a program can do about a tree of another process (REC-2); any other failure is as it was. */
 function leftToOwner(error: unknown): unknown {
   if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") return error;
-  const { treeId, owner } = error.details as { treeId?: string; owner?: JsonObject };
+  const { treeId, owner } = error.details as { treeId?: string; owner?: { pid: number; host: string } };
   if (treeId === undefined || owner === undefined) return error;
   return new RejectedError(
     "NOT_OWNER",
-    `process ${owner["pid"]} on ${owner["host"]} owns the tree ${treeId}; leave the command in its inbox, by ` +
+    `process ${owner.pid} on ${owner.host} owns the tree ${treeId}; leave the command in its inbox, by ` +
       `commandTree(store, "${treeId}", verb, arguments), or ask again when it has given the tree back.`,
     error.details,
     error,
   );
+}
+
+/** Where it is another process's, the refusal names the work that was asked for before, and is the answer to `known`. */
+export function openFor(
+  ports: ThreadPorts,
+  treeId: TreeId,
+  known: JsonObject | undefined,
+): Promise<AgentControl> {
+  return ports.open(treeId).catch((error: unknown) => {
+    if (known === undefined || !CoppiceError.is(error) || error.code !== "NOT_OWNER") throw error;
+    const details = { ...error.details, workId: known["work_id"]! };
+    throw new RejectedError("NOT_OWNER", error.message, details, error);
+  });
+}
+
+/** What a look after a command is given of its options. */
+export function callOf({ signal }: CallOptions): CallOptions {
+  return { signal };
 }

@@ -6,7 +6,6 @@
  *   What was done under its id before is answered before anything else is looked at.
  */
 import type { CommandVerb, LongCommandVerb } from "../protocol/command.ts";
-import { CoppiceError, RejectedError } from "../protocol/errors.ts";
 import type { HandoffId, TransferId, TreeId, WorkId } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Pin, PinSection } from "../protocol/snapshot.ts";
@@ -30,7 +29,7 @@ import type { ThreadPorts } from "../threads/ports.ts";
 import { reconcileThread } from "../threads/reconcile.ts";
 import { requireThread, type ThreadDocument } from "../threads/thread-view.ts";
 import { requireOpenThread, type SelectionInput, selectionOf } from "../threads/verbs.ts";
-import { portsWhile } from "./ports-while.ts";
+import { callOf, openFor, portsWhile } from "./ports-while.ts";
 import { type ForkChoice, forkRequest, THREADS } from "./thread-arguments.ts";
 import type {
   ThreadCommandOptions,
@@ -98,9 +97,7 @@ export class Threads extends ThreadReads {
     return this.#while({ signal }, async (ports, begin) => {
       const known = await this.#known(given);
       const { treeId } = known === undefined ? await this.#openThread(id) : await this.#thread(id);
-      const control = await ports.open(treeId).catch((error: unknown) => {
-        throw known === undefined ? error : doneElsewhere(error, known);
-      });
+      const control = await openFor(ports, treeId, known);
       const answer = known ?? (await control.tree.transact(carryOutHere(control.tree, given, begin)));
       return new Work(control, answer["work_id"] as WorkId);
     });
@@ -402,12 +399,6 @@ export class Threads extends ThreadReads {
   }
 }
 
-/** A work that was asked for before is its answer, whoever owns the tree now. */
-function doneElsewhere(error: unknown, { work_id: workId = null }: JsonObject): unknown {
-  if (!CoppiceError.is(error) || error.code !== "NOT_OWNER") return error;
-  return new RejectedError("NOT_OWNER", error.message, { ...error.details, workId }, error);
-}
-
 /** Of a command that stops nothing. */
 const NOTHING_SAID = (): string => "";
 
@@ -417,7 +408,3 @@ const carryOutHere =
     begin();
     return carryOut(tx, given, "library", tree.partialText);
   };
-
-function callOf({ signal }: CallOptions): CallOptions {
-  return { signal };
-}

@@ -99,7 +99,7 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
     ["its checkpoints are removed", 2, "after"],
     ["it is noted", 3, "before"],
     ["its answer is seen", 3, "after"],
-  ] as const)("C2.1 C3.12 REC-2 an archiving goes on after a crash before %s", async ([_, commit, when]) => {
+  ] as const)("C2.1 C3.12 REC-2 an archiving goes on after a crash before %s", async ([, commit, when]) => {
     const { h, threads, id, removed } = await open();
     await threads.close(id);
     await h.clock.settle();
