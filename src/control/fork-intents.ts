@@ -5,7 +5,6 @@
  * - I1 One that any thread of the lineage has is no orphan. Where it cannot be said whose the orphans are, none is taken, now
  *   or later: siblings were cut elsewhere.
  */
-import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId, TransferId } from "../protocol/ids.ts";
 import type { NativeThread } from "../protocol/native-events.ts";
@@ -14,7 +13,6 @@ import type { TransferRecord } from "../protocol/transfer.ts";
 import { resolveNative } from "../lineage/transfer.ts";
 import { named } from "../providers/native-names.ts";
 import type { StoreView } from "../store/port.ts";
-import { allOf } from "./family.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { tellMoved } from "./transfer-moves.ts";
 
@@ -31,8 +29,10 @@ export function orphansAmong(
   driver: string,
   found: readonly NativeThread[],
 ): Orphans {
-  const known = conversationsOf(view, transfer.targetThreadId, driver, "any");
-  const orphans = found.filter(({ ref }) => !known.has(ref.nativeId));
+  const { targetThreadId } = transfer;
+  const orphans = found.filter(
+    ({ ref: { nativeId } }) => !isKnown(view, targetThreadId, { driver, nativeId }, "any"),
+  );
   const [only] = orphans;
   const doubtful = orphans.length > 1 || siblingAsks(view, transfer);
   return { orphans, mine: only === undefined || doubtful ? null : named(only) };
@@ -48,8 +48,7 @@ export function takeFork(
 ): void {
   const transfer = must(tx.store.transfer(id), "transfer", id);
   // A sibling may have taken it for its own between the call and this.
-  const taken = conversationsOf(tx.store, transfer.targetThreadId, forked.ref.driver, "in_use");
-  if (taken.has(forked.ref.nativeId)) throw indeterminate(id);
+  if (isKnown(tx.store, transfer.targetThreadId, forked.ref, "in_use")) throw indeterminate(id);
   tx.store.putProviderThread({
     ...record,
     nativeThreadRef: forked.ref,
@@ -76,35 +75,30 @@ export function takeBack(tx: Transaction, id: TransferId): void {
   if (transfer.intent !== null) tx.store.putTransfer({ ...transfer, intent: null, updatedAt: tx.now });
 }
 
-function lineageOf(view: StoreView, threadId: ThreadId): Generator<AgentRecord> {
-  const root = view.agent(threadId)?.thread?.lineage.rootThreadId ?? threadId;
-  return allOf((page) => view.descendants(root, page));
-}
-
-/** Of the whole lineage: siblings are forks of the same conversation, and not orphans. */
-export function conversationsOf(
+/** Siblings are forks of the same conversation, and what one of them has is no orphan: it is looked for in the whole lineage. */
+export function isKnown(
   view: StoreView,
   threadId: ThreadId,
-  driver: NativeRef["driver"],
+  { driver, nativeId }: Pick<NativeRef, "driver" | "nativeId">,
   which: "any" | "in_use",
-): ReadonlySet<string> {
-  const known = new Set<string>();
-  for (const agent of lineageOf(view, threadId)) {
-    for (const { nativeThreadRef, status } of view.providerThreadsOf(agent.threadId)) {
-      const counts = which === "any" || status !== "archived";
-      if (counts && nativeThreadRef?.driver === driver) known.add(nativeThreadRef.nativeId);
-    }
-  }
-  return known;
+): boolean {
+  const root = rootOf(view, threadId);
+  return view
+    .providerThreadsNamed(driver, nativeId)
+    .some(
+      ({ appThreadId, status }) =>
+        (which === "any" || status !== "archived") && rootOf(view, appThreadId) === root,
+    );
+}
+
+function rootOf(view: StoreView, threadId: ThreadId): ThreadId {
+  return view.agent(threadId)?.thread?.lineage.rootThreadId ?? threadId;
 }
 
 /** Another fork of the lineage was asked for, and its outcome is not known either. */
 function siblingAsks(view: StoreView, { id, targetThreadId }: TransferRecord): boolean {
-  return lineageOf(view, targetThreadId).some(({ threadId }) =>
-    view
-      .pendingTransfersTo(threadId)
-      .some((other) => other.type === "fork" && other.intent !== null && other.id !== id),
-  );
+  const root = rootOf(view, targetThreadId);
+  return view.forksInDoubt().some((other) => other.id !== id && rootOf(view, other.targetThreadId) === root);
 }
 
 export function indeterminate(transferId: TransferId, cause?: unknown): RejectedError {

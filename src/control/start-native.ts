@@ -19,14 +19,7 @@ import { hasNative, nativeCall } from "../providers/native-call.ts";
 import { named } from "../providers/native-names.ts";
 import type { NativeConversation } from "../session/native-conversation.ts";
 import type { Session } from "../session/session.ts";
-import {
-  conversationsOf,
-  indeterminate,
-  orphansAmong,
-  putAside,
-  takeBack,
-  takeFork,
-} from "./fork-intents.ts";
+import { indeterminate, isKnown, orphansAmong, putAside, takeBack, takeFork } from "./fork-intents.ts";
 import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { conversationAt, type Destination, turnsFrom } from "./start-facts.ts";
@@ -143,8 +136,9 @@ export class NativeStart {
   /** @throws RejectedError `PROVIDER_PROTOCOL` for a conversation that somebody has: two threads never share one. */
   async #nobodys(forked: NativeThread, { driver, nativeId }: NativeRef): Promise<NativeThread> {
     const { threadId } = this.#session.agent;
-    const taken = await this.#tree.read((view) => conversationsOf(view, threadId, driver, "in_use"));
-    if (forked.ref.nativeId !== nativeId && !taken.has(forked.ref.nativeId)) return forked;
+    const named = { driver, nativeId: forked.ref.nativeId };
+    const taken = await this.#tree.read((view) => isKnown(view, threadId, named, "in_use"));
+    if (forked.ref.nativeId !== nativeId && !taken) return forked;
     throw new RejectedError(
       "PROVIDER_PROTOCOL",
       "the adapter of the provider answered a fork with a conversation that is in use already; it has to be mended.",

@@ -45,12 +45,6 @@ export function nothingRead(level: Extract<HistoryLevel, "final-only" | "unsuppo
   return { level, skipped: 0, cursor: null, sources: [] };
 }
 
-/** The worst of them; null for none (C13.6). */
-export function worstLevel(levels: Iterable<HistoryLevel>): HistoryLevel | null {
-  const worst = Math.max(-1, ...[...new Set(levels)].map((level) => HISTORY_LEVELS.indexOf(level)));
-  return HISTORY_LEVELS[worst] ?? null;
-}
-
 /** A run whose loop was ours, from its own items: all of it is there. */
 export function transcriptHistory(items: readonly TranscriptItem[]): ReadHistory {
   const results = new Map<string, Extract<TranscriptItem, { kind: "tool_result" }>>();

@@ -11,7 +11,7 @@ import type { Difference, Missing } from "../platform/workspace/port.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
 import { checkpointsOf, diffCheckpoints, type WorkspaceCheckpoint } from "../threads/checkpoints.ts";
 import { requireHandoff } from "../threads/handoffs.ts";
-import { collectHistory, historyLevel, type HistoryPage, historyPage } from "../threads/history.ts";
+import { collectHistory, type HistoryPage, historyPage } from "../threads/history.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
 import { reconcileThread } from "../threads/reconcile.ts";
 import { settleForkIntents } from "../threads/reconcile-forks.ts";
@@ -125,7 +125,7 @@ export class ThreadReads {
     await this.mirror(id, { signal: page.signal });
     return this.#read(page, (view) => {
       const agent = requireThread(view, id);
-      return { ...historyPage(view, agent, pageOf(page)), level: historyLevel(view, agent) };
+      return { ...historyPage(view, agent, pageOf(page)), level: view.worstHistory(agent.threadId) };
     });
   }
 

@@ -89,6 +89,7 @@ export type WorkRows = Rows<
   | "runsOf"
   | "runAt"
   | "openRuns"
+  | "worstHistory"
   | "putWork"
   | "putRun"
 >;
@@ -110,6 +111,8 @@ export type TransferRows = Rows<
   | "transfers"
   | "transfersOf"
   | "pendingTransfersTo"
+  | "forksInDoubt"
+  | "lastTakenOf"
   | "handoff"
   | "handoffsOf"
   | "artifact"
@@ -120,6 +123,7 @@ export type TransferRows = Rows<
 export type ThreadRows = Rows<
   | "providerThread"
   | "providerThreadsOf"
+  | "providerThreadsNamed"
   | "snapshot"
   | "compactions"
   | "history"

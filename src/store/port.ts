@@ -37,7 +37,7 @@ import type { Mailbox, MailboxCapacity, MailDraft, MailRecord, MailState } from 
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { CompactionRecord, SnapshotRecord } from "../protocol/snapshot.ts";
-import type { ForkDraft, HistoryEntry } from "../protocol/thread.ts";
+import type { ForkDraft, HistoryEntry, HistoryLevel } from "../protocol/thread.ts";
 import type { ItemBody, TranscriptItem } from "../protocol/transcript.ts";
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
@@ -193,6 +193,8 @@ export interface StoreView {
   runAt(id: ThreadId, ordinal: number): RunRecord | undefined;
   /** Runs of a tree that are not settled. */
   openRuns(tree: TreeId): readonly RunRecord[];
+  /** The worst that was collected of a run of a thread; null while nothing was (lineage C13.6). */
+  worstHistory(id: ThreadId): HistoryLevel | null;
 
   /** Transcript items with `from <= index`, at most `limit`. */
   items(id: ThreadId, from: number, limit: number): readonly TranscriptItem[];
@@ -217,6 +219,10 @@ export interface StoreView {
   transfersOf(id: ThreadId, page: PageRequest): Page<TransferRecord>;
   /** Transfers into a thread that are not consumed, failed or superseded, oldest first. */
   pendingTransfersTo(id: ThreadId): readonly TransferRecord[];
+  /** Forks that a provider was asked for and whose outcome is not known, of all trees, oldest first (lineage C5.19). */
+  forksInDoubt(): readonly TransferRecord[];
+  /** When the newest fork or child was taken of a thread; null while none was. */
+  lastTakenOf(id: ThreadId): number | null;
   handoff(id: HandoffId): HandoffRecord | undefined;
   /** Handoffs for a thread, oldest first, superseded ones too. */
   handoffsOf(id: ThreadId, page: PageRequest): Page<HandoffRecord>;
@@ -231,6 +237,8 @@ export interface StoreView {
   providerThread(id: ProviderThreadId): ProviderThreadRecord | undefined;
   /** All provider threads behind a thread, oldest first. */
   providerThreadsOf(id: ThreadId): readonly ProviderThreadRecord[];
+  /** Those, of all threads, whose conversation has this name at their provider, oldest first. */
+  providerThreadsNamed(driver: string, nativeId: string): readonly ProviderThreadRecord[];
   snapshot(id: ThreadId, revision: number): SnapshotRecord | undefined;
   compactions(id: ThreadId, page: PageRequest): Page<CompactionRecord>;
   /** The history mirror of a thread, by sequence. */

@@ -6,6 +6,16 @@ export function isPending({ status }: TransferRecord): boolean {
   return status === "pending" || status === "resolved_native" || status === "resolved_portable";
 }
 
+/** A provider was asked for it, and what became of that is not known (lineage C5.19). */
+export function isInDoubt(one: TransferRecord): boolean {
+  return one.type === "fork" && one.intent !== null && isPending(one);
+}
+
+/** A thread was made of another as it stood then. */
+export function isTaken({ type }: TransferRecord): boolean {
+  return type === "fork" || type === "subagent_spawn";
+}
+
 /**
  * Its type is one of the five, a resolution names what carried the context, and what is consumed says when, by which run and
  * how (lineage C1.9).

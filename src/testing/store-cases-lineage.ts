@@ -1,5 +1,7 @@
 /** What a store guarantees about the records of lineage: what is written once, order by number, rollback. */
 import assert from "node:assert/strict";
+import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
+import type { HistoryLevel } from "../protocol/thread.ts";
 import type { TransferType } from "../protocol/transfer.ts";
 import type { StoreTx, StoreView } from "../store/port.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
@@ -106,6 +108,65 @@ export const lineageCases = {
       assert.equal(view.historyEntry(root, two.id), undefined);
       assert.equal(view.history(root, EVERYTHING).rows.length, 1);
     });
+  },
+
+  "finds a conversation by its name, wherever it is, as it is called now": async (world) => {
+    const { store, lease, tree, root, worker } = world;
+    const named = (nativeId: string, driver = "d") => ({ driver, nativeId, strength: "strong" }) as const;
+    const [one, two, three] = [root, worker, worker].map((id, at) =>
+      sampleProviderThread(tree, id, at, { nativeThreadRef: at === 2 ? named("a", "other") : named("a") }),
+    ) as [ProviderThreadRecord, ProviderThreadRecord, ProviderThreadRecord];
+    const moved = { ...two, nativeThreadRef: named("b") };
+    await store.commit(lease, (tx) => [one, two, three].forEach((record) => tx.putProviderThread(record)));
+    assert.deepEqual(await store.read((view) => view.providerThreadsNamed("d", "a")), [one, two]);
+    await store.commit(lease, (tx) => tx.putProviderThread(moved));
+    await store.read((view) => {
+      assert.deepEqual(view.providerThreadsNamed("d", "a"), [one]);
+      assert.deepEqual(view.providerThreadsNamed("d", "b"), [moved]);
+      assert.deepEqual(view.providerThreadsNamed("other", "a"), [three]);
+      assert.deepEqual(view.providerThreadsNamed("d", "nothing"), []);
+    });
+  },
+
+  "tells the forks in doubt, and when one was last taken of a thread": async (world) => {
+    const { store, lease, tree, root, worker } = world;
+    const intent = { id: sampleId("int", 1), at: 2 };
+    const fork = sampleTransfer(tree, worker, 1, {
+      type: "fork",
+      sourceThreadId: root,
+      createdAt: 9,
+      intent,
+    });
+    const others = [
+      sampleTransfer(tree, worker, 2, { type: "subagent_spawn", sourceThreadId: root, createdAt: 7 }),
+      sampleTransfer(tree, worker, 3, { type: "merge_back", sourceThreadId: root, createdAt: 20 }),
+      sampleTransfer(tree, root, 4, { type: "fork", sourceThreadId: worker, createdAt: 5.5 }),
+    ];
+    await store.commit(lease, (tx) => [fork, ...others].forEach((record) => tx.putTransfer(record)));
+    await store.read((view) => {
+      assert.deepEqual(view.forksInDoubt(), [fork]);
+      const last = [root, worker, sampleId("thread", "nobody")].map((id) => view.lastTakenOf(id));
+      assert.deepEqual(last, [9, 5.5, null]);
+    });
+    await store.commit(lease, (tx) => tx.putTransfer({ ...fork, intent: null }));
+    assert.deepEqual(await store.read((view) => view.forksInDoubt()), []);
+  },
+
+  "tells the worst that was collected of a thread": async ({ store, lease, tree, root, worker }) => {
+    const run = (n: number, level: HistoryLevel | null) =>
+      sampleRun(tree, worker, n, {
+        ordinal: n,
+        history: level === null ? null : { level, skipped: 0, entries: 1, cursor: null },
+      });
+    const worst = (id = worker) => store.read((view) => view.worstHistory(id));
+    await store.commit(lease, (tx) => tx.putRun(run(1, null)));
+    assert.equal(await worst(), null);
+    await store.commit(lease, (tx) =>
+      [run(2, "complete"), run(3, "final-only")].forEach((one) => tx.putRun(one)),
+    );
+    assert.deepEqual([await worst(), await worst(root)], ["final-only", null]);
+    await store.commit(lease, (tx) => tx.putRun(run(3, "partial")));
+    assert.equal(await worst(), "partial");
   },
 
   "keeps the draft of a fork until it is cleared": async ({ store, lease, root, worker }) => {

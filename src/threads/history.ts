@@ -23,7 +23,6 @@ import {
   sealEntry,
   transcriptHistory,
   verifyEntry,
-  worstLevel,
 } from "../lineage/history.ts";
 import { endOfRun } from "../lineage/thread-reader.ts";
 import { readerOf } from "../control/thread-reader.ts";
@@ -32,8 +31,6 @@ import { readNative } from "./native-history.ts";
 import { requireBound, requireRunOf } from "./run-binding.ts";
 import type { ThreadPorts } from "./ports.ts";
 import { requireThread } from "./thread-view.ts";
-
-const PAGE = 200;
 
 /** Reads the sources of every settled run again, or of one (C13.7). */
 export async function syncHistory(ports: ThreadPorts, id: string, only?: string): Promise<void> {
@@ -119,18 +116,6 @@ function store(tx: Transaction, { id, threadId }: RunRecord, read: ReadHistory):
   tx.store.putRun({ ...run, history: state });
   if (sequence > agent.thread!.messages)
     tx.putAgent(agent, { thread: { ...agent.thread!, messages: sequence } });
-}
-
-/** How much of the thread is here: as much as of the run of which the least is (C13.6). Null for nothing yet. */
-export function historyLevel(view: StoreView, { threadId }: AgentRecord): HistoryLevel | null {
-  const levels = new Set<HistoryLevel>();
-  let page: PageRequest = { limit: PAGE };
-  for (;;) {
-    const { rows, next } = view.runsOf(threadId, page);
-    for (const { history } of rows) if (history !== null) levels.add(history.level);
-    if (next === null) return worstLevel(levels);
-    page = { limit: PAGE, after: next };
-  }
 }
 
 /** A page of what happened in a thread, as its providers tell it. */

@@ -9,7 +9,6 @@ import { type OrdinalRange, unite } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { RunOutcome, ThreadFacts } from "../protocol/thread.ts";
-import { allOf } from "../control/family.ts";
 import { lastOutcomeOf } from "../control/settle.ts";
 import { askForkAgain, supersedeTransfer } from "../control/transfer-moves.ts";
 import { contextOf } from "../control/thread-context.ts";
@@ -72,11 +71,8 @@ export function rangesOf(ranges: readonly OrdinalRange[]): number[][] {
 
 /** After every fork and every child that was taken of it: such a one tells of what was taken back later, and not of what was before (C9.9). */
 function timeOf(tx: Transaction, { threadId, thread }: ThreadAgent): number {
-  let last = Math.max(tx.now, thread.lastRollback?.at ?? 0);
-  for (const { type, sourceThreadId, createdAt } of allOf((page) => tx.store.transfersOf(threadId, page)))
-    if ((type === "fork" || type === "subagent_spawn") && sourceThreadId === threadId)
-      last = Math.max(last, createdAt + 1);
-  return last;
+  const taken = tx.store.lastTakenOf(threadId);
+  return Math.max(tx.now, thread.lastRollback?.at ?? 0, taken === null ? 0 : taken + 1);
 }
 
 /** Their mail goes with them (MBX-7); how they had ended stays readable. */

@@ -4,7 +4,6 @@ import type { ProvenDead } from "../protocol/process-identity.ts";
 import type { ExecutionRef, HistoryLevel } from "../protocol/thread.ts";
 import { contextOf } from "../control/thread-context.ts";
 import type { Page, PageRequest, StoreView } from "../store/port.ts";
-import { historyLevel } from "./history.ts";
 import { documentOf, executionsOf, requireThread, type ThreadDocument } from "./thread-view.ts";
 
 /** All there is to see of a thread at one moment. */
@@ -28,6 +27,6 @@ export function shownThread(
     thread: documentOf(view, agent, provenDead),
     executions: executionsOf(view, agent.threadId, executions),
     context: contextOf({ store: view }, agent),
-    history: { level: historyLevel(view, agent), entries: agent.thread?.messages ?? 0 },
+    history: { level: view.worstHistory(agent.threadId), entries: agent.thread?.messages ?? 0 },
   };
 }

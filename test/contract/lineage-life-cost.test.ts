@@ -2,33 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { repeat, say } from "../../src/providers/scripted/script.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
-import type { Store, StoreView } from "../../src/store/port.ts";
+import { counted } from "../support/counted.ts";
 import { harness, STORES } from "../support/harness.ts";
-
-/** Counts what is asked of the views of a store. */
-function counted(inner: Store): { readonly store: Store; readonly asked: () => number } {
-  let asked = 0;
-  const watch = <V extends StoreView>(view: V): V =>
-    new Proxy(view, {
-      get(target, name) {
-        const found = Reflect.get(target, name) as unknown;
-        if (typeof found !== "function") return found;
-        asked += 1;
-        return (...given: unknown[]) => (found as (...args: unknown[]) => unknown).apply(target, given);
-      },
-    });
-  const store = new Proxy(inner, {
-    get(target, name) {
-      if (name === "read")
-        return <T>(plan: (view: StoreView) => T) => target.read((view) => plan(watch(view)));
-      if (name === "commit")
-        return ((lease, plan) => target.commit(lease, (tx) => plan(watch(tx)))) satisfies Store["commit"];
-      const found = Reflect.get(target, name) as unknown;
-      return typeof found === "function" ? (found.bind(target) as unknown) : found;
-    },
-  });
-  return { store, asked: () => asked };
-}
 
 describe.each(STORES)("on %s", (store) => {
   test("S0-2 C5.4 to make and to fork a thread costs the same after five runs and after sixty, and asks no provider", async () => {

@@ -1,6 +1,7 @@
 /** Files of version 1, from before threads: they are migrated whole or not at all, and nothing is invented. */
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
+import type { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -142,6 +143,18 @@ async function open(path: string): Promise<Store> {
   return store;
 }
 
+/** As version 5 left it. */
+function backToFive(database: DatabaseSync): void {
+  for (const [table, column] of [
+    ["runs", "history"],
+    ["transfers", "taken"],
+    ["transfers", "doubt"],
+    ["provider_threads", "native"],
+  ])
+    database.exec(`DROP INDEX ${table}_${column}; ALTER TABLE ${table} DROP COLUMN ${column}`);
+  database.exec("PRAGMA user_version = 5");
+}
+
 /** Everything in the file: its version, its schema, its rows. */
 function contentOf(path: string): unknown {
   using raw = openRaw(path);
@@ -280,6 +293,7 @@ async function fileWithTurns(turns: readonly (readonly [ordinal: number, name: s
   }
   using raw = openRaw(path);
   const { database } = raw;
+  backToFive(database);
   database.exec("UPDATE runs SET body = json_remove(body, '$.nativeTurns'); PRAGMA user_version = 4");
   database
     .prepare("UPDATE provider_threads SET body = json_set(body, '$.turns', json(?))")
@@ -306,6 +320,38 @@ test("C1.5 C1.6 a file of version 4 has the turns of a conversation with their r
     expect(view.providerThread(own)).toEqual(
       sampleProviderThread(tree, tree, "own", { nativeRunOrdinals: [[1, 2]] }),
     );
+  });
+});
+
+test("C5.19 C9.9 C13.6 what is looked for by a column of its own is found in a file from before there was one", async () => {
+  const folder = makeFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = join(folder.path, "store.db");
+  const ref = { driver: "d", nativeId: "n", strength: "strong" } as const;
+  const conversation = sampleProviderThread(tree, tree, 1, { nativeThreadRef: ref });
+  const intent = { id: sampleId("int", 1), at: 2 };
+  const fork = sampleTransfer(tree, worker, 2, { type: "fork", createdAt: 70.5, intent });
+  const history = { level: "partial", skipped: 0, entries: 1, cursor: null } as const;
+  const first = await openSqliteStore({ path });
+  const lease = await claimTree(first, tree, 1);
+  await first.commit(lease, (tx) => {
+    tx.putProviderThread(conversation);
+    tx.putTransfer(fork);
+    tx.putTransfer(sampleTransfer(tree, worker, 3, { createdAt: 99 }));
+    tx.putRun(sampleRun(tree, worker, 1, { history }));
+    tx.putRun(sampleRun(tree, worker, 2, { ordinal: 2 }));
+  });
+  await first.close();
+  {
+    using raw = openRaw(path);
+    backToFive(raw.database);
+  }
+  const store = await open(path);
+  await store.read((view) => {
+    expect(view.providerThreadsNamed("d", "n")).toEqual([conversation]);
+    expect(view.forksInDoubt()).toEqual([fork]);
+    expect(view.lastTakenOf(tree)).toBe(70.5);
+    expect(view.worstHistory(worker)).toBe("partial");
   });
 });
 

@@ -35,7 +35,7 @@ export function addContext(program: Command, terminal: Terminal): void {
     .requiredOption("--thread <thread>", "id of the thread; COPPICE_THREAD_ID is not looked at")
     .action((section: PinSection, text: string, options: ChangeOptions & { readonly thread: string }) => {
       if (text.trim() === "") throw badUse("the line is blank; say what is to be kept.");
-      return changeThreads(options, options.thread, async (at) => {
+      return changeThreads(options, null, async (at) => {
         const found = await at.threads.get(options.thread);
         const running = found.activity.kind === "idle" ? "its next run" : "the run under way";
         const args = { thread: found.id, section, text };

@@ -70,7 +70,7 @@ export function addThreadFork(thread: Command, terminal: Terminal): void {
       wholeNumber(1, Infinity),
     )
     .action((id: string, options: ChangeOptions & { readonly into?: string; readonly run?: number }) =>
-      changeThreads(options, id, async (at) => {
+      changeThreads(options, null, async (at) => {
         const found = await at.threads.get(id);
         const into = await at.threads.get(options.into ?? found.lineage.parentThreadId ?? id);
         const run = options.run === undefined ? {} : { run: await runAt(at, found, options.run) };

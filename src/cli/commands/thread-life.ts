@@ -96,7 +96,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
           throw badUse("give either the title or --untitled.");
         }
         if (title !== undefined) requireTitle(title);
-        await changeThreads(options, id, async (at) => {
+        await changeThreads(options, null, async (at) => {
           const found = await at.threads.get(id);
           const args = { thread: id, title: title ?? null };
           const { appliedBy } = await actOn(terminal, at, found, "rename", args, options);
@@ -111,7 +111,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
     .description("close a thread for good, once nothing runs in it; it can still be forked")
     .argument("<thread>", THREAD_ARGUMENT)
     .action((id: string, options: ChangeOptions) =>
-      changeThreads(options, id, async (at) => {
+      changeThreads(options, null, async (at) => {
         const { id: target, status, treeId } = await at.threads.get(id);
         const applied =
           status === "open"

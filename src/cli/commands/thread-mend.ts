@@ -92,7 +92,7 @@ export async function runNamed(at: At, thread: ThreadDocument, written: string):
 
 async function rollback(terminal: Terminal, id: string, options: RollbackOptions): Promise<void> {
   const to = placeOf(options);
-  await changeThreads(options, id, async (at) => {
+  await changeThreads(options, to === null ? null : id, async (at) => {
     const { threads } = at;
     if (to === null) {
       const found = await threads.get(id);

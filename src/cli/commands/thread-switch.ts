@@ -43,7 +43,7 @@ async function switchTo(terminal: Terminal, id: string, options: Options): Promi
     throw badUse(`to which provider? ${PROVIDER_HELP}: --provider parrot, or --model openai/gpt-5.`);
   }
   const cleanContext = options.clean === true;
-  await changeThreads(options, id, async (at) => {
+  await changeThreads(options, options.dryRun === true ? id : null, async (at) => {
     const found = await at.threads.get(id);
     const owned = (await ownerOf(at, found)) !== null;
     const choice = owned && options.provider !== undefined ? asGiven(options) : at.host.choice(options)!;

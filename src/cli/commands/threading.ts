@@ -54,7 +54,7 @@ export function lookAtThreads<T>(options: StoreOptions, use: (at: At) => Promise
   return withRuntime(new Host(), { thread: null }, () => openForReading(storePlace(options.store)), use);
 }
 
-/** `thread` is the one that may run on: what a tree of the demo runs on comes with it. */
+/** `thread` is the one that may run on, or whose provider is asked: what its tree runs on is looked up then, and what a demo's needs. */
 export async function changeThreads<T>(
   options: StoreOptions,
   thread: string | null,

@@ -10,6 +10,9 @@ import { type Freeze, Table } from "./table.ts";
 export function threadRows(journal: Journal, freeze: Freeze): ThreadRows {
   const providerThreads = new Table<ProviderThreadRecord>(journal, freeze, ({ id }) => id);
   const providerThreadsOf = providerThreads.index(({ appThreadId }) => appThreadId);
+  const providerThreadsNamed = providerThreads.index(({ nativeThreadRef: ref }) =>
+    ref === null ? null : `${ref.driver} ${ref.nativeId}`,
+  );
   const snapshots = new Table<SnapshotRecord>(journal, freeze, (one) => `${one.threadId} ${one.revision}`);
   const compactions = new Table<CompactionRecord>(journal, freeze, ({ threadId, id }) => `${threadId} ${id}`);
   const compactionsOf = compactions.paged(({ threadId }) => threadId, compactionNumber);
@@ -24,6 +27,7 @@ export function threadRows(journal: Journal, freeze: Freeze): ThreadRows {
   return {
     providerThread: (id) => providerThreads.get(id),
     providerThreadsOf: (id) => providerThreadsOf.get(id),
+    providerThreadsNamed: (driver, nativeId) => providerThreadsNamed.get(`${driver} ${nativeId}`),
     snapshot: (id, revision) => snapshots.get(`${id} ${revision}`),
     compactions: (id, page) => compactionsOf.page(id, page, "oldest first"),
     history: (id, page) => historyOf.page(id, page, "oldest first"),

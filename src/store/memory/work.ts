@@ -2,6 +2,7 @@
 import { isWithin } from "../../protocol/agent-path.ts";
 import type { RunRecord } from "../../protocol/run.ts";
 import { isSettled } from "../../protocol/run.ts";
+import { HISTORY_LEVELS } from "../../protocol/thread.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { WorkRows } from "../backend.ts";
 import type { Journal } from "./journal.ts";
@@ -29,6 +30,9 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
   const runsOfThread = runs.paged(({ threadId }) => threadId);
   const runAt = runs.index(({ threadId, ordinal }) => `${threadId} ${ordinal}`);
   const openRuns = runs.index((run) => (isSettled(run) ? null : run.treeId));
+  const collected = runs.index(({ history, threadId }) =>
+    history === null ? null : `${threadId} ${history.level}`,
+  );
 
   return {
     rows: {
@@ -53,6 +57,8 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
       runsOf: (id, page) => runsOfThread.page(id, page, "oldest first"),
       runAt: (id, ordinal) => runAt.first(`${id} ${ordinal}`),
       openRuns: (tree) => openRuns.get(tree),
+      worstHistory: (id) =>
+        HISTORY_LEVELS.findLast((level) => collected.first(`${id} ${level}`) !== undefined) ?? null,
       putWork: (record) => void works.put(record),
       putRun: (record) => void runs.put(record),
     },

@@ -199,4 +199,27 @@ export const MIGRATIONS: readonly string[] = [
   DROP TABLE old_turns;
   UPDATE provider_threads SET body = json_remove(body, '$.turns') WHERE json_valid(body);
   `,
+  // What was looked for by walking through a thread, or through all that were forked of one.
+  `
+  ALTER TABLE runs ADD COLUMN history INTEGER;
+  UPDATE runs SET history = CASE body ->> '$.history.level'
+      WHEN 'complete' THEN 0 WHEN 'partial' THEN 1 WHEN 'final-only' THEN 2 WHEN 'unsupported' THEN 3 END
+    WHERE json_valid(body);
+  CREATE INDEX runs_history ON runs (thread, history) WHERE history IS NOT NULL;
+
+  ALTER TABLE transfers ADD COLUMN taken REAL;
+  ALTER TABLE transfers ADD COLUMN doubt INTEGER NOT NULL DEFAULT 0;
+  UPDATE transfers SET
+    taken = CASE WHEN body ->> '$.type' IN ('fork', 'subagent_spawn') THEN body ->> '$.createdAt' END,
+    doubt = pending = 1 AND body ->> '$.type' = 'fork' AND json_type(body, '$.intent') = 'object'
+    WHERE json_valid(body);
+  CREATE INDEX transfers_taken ON transfers (source, taken) WHERE taken IS NOT NULL;
+  CREATE INDEX transfers_doubt ON transfers (doubt) WHERE doubt = 1;
+
+  ALTER TABLE provider_threads ADD COLUMN native TEXT;
+  UPDATE provider_threads SET
+    native = (body ->> '$.nativeThreadRef.driver') || ' ' || (body ->> '$.nativeThreadRef.nativeId')
+    WHERE json_valid(body);
+  CREATE INDEX provider_threads_native ON provider_threads (native) WHERE native IS NOT NULL;
+  `,
 ];

@@ -15,7 +15,9 @@ export function threadRows(connection: Connection, threads: ThreadNumbers): Thre
     name: "provider_threads",
     idOf: ({ id }) => id,
     fixed: { thread: ({ appThreadId }) => threads.number(appThreadId) },
+    moving: { native: ({ nativeThreadRef: ref }) => (ref === null ? null : `${ref.driver} ${ref.nativeId}`) },
   });
+  const providerThreadsNamed = providerThreads.list("WHERE native = ? ORDER BY rowid");
   const providerThreadsOf = providerThreads.list("WHERE thread = ? ORDER BY rowid");
   const snapshots = new Series<SnapshotRecord>(connection, threads, "snapshots", ({ revision }) => revision);
   const compactions = new Series<CompactionRecord>(connection, threads, "compactions", compactionNumber);
@@ -33,6 +35,7 @@ export function threadRows(connection: Connection, threads: ThreadNumbers): Thre
   return {
     providerThread: (id) => providerThreads.get(id),
     providerThreadsOf: (id) => providerThreadsOf(threads.find(id)),
+    providerThreadsNamed: (driver, nativeId) => providerThreadsNamed(`${driver} ${nativeId}`),
     snapshot: (id, revision) => snapshots.get(id, revision),
     compactions: (id, page) => compactions.page(id, page),
     history: (id, page) => history.page(id, page),

@@ -2,7 +2,7 @@
 import type { ArtifactRecord, HandoffRecord, TransferRecord } from "../../protocol/transfer.ts";
 import type { TransferRows } from "../backend.ts";
 import { unknownCursor } from "../cursor.ts";
-import { isPending, requireTransfer } from "../transfer-rules.ts";
+import { isInDoubt, isPending, isTaken, requireTransfer } from "../transfer-rules.ts";
 import type { Connection } from "./connection.ts";
 import { Table } from "./table.ts";
 import type { ThreadNumbers } from "./thread-numbers.ts";
@@ -17,8 +17,9 @@ export function transferRows(connection: Connection, threads: ThreadNumbers): Tr
       type: ({ type }) => type,
       source: ({ sourceThreadId }) => threads.number(sourceThreadId),
       target: ({ targetThreadId }) => threads.number(targetThreadId),
+      taken: (one) => (isTaken(one) ? one.createdAt : null),
     },
-    moving: { pending: (one) => (isPending(one) ? 1 : 0) },
+    moving: { pending: (one) => (isPending(one) ? 1 : 0), doubt: (one) => (isInDoubt(one) ? 1 : 0) },
   });
   const handoffs = new Table<HandoffRecord>(connection, {
     name: "handoffs",
@@ -37,6 +38,10 @@ export function transferRows(connection: Connection, threads: ThreadNumbers): Tr
   );
   const placeOf = connection.statement("SELECT rowid FROM transfers WHERE id = ?");
   const pendingTo = transfers.list("WHERE target = ? AND pending = 1 ORDER BY rowid");
+  const inDoubt = transfers.list("WHERE doubt = 1 ORDER BY rowid");
+  const lastTaken = connection.statement(
+    "SELECT max(taken) FROM transfers WHERE source = ? AND taken IS NOT NULL",
+  );
   const handoffsOf = handoffs.pages("thread = ?", "oldest first");
 
   return {
@@ -50,6 +55,8 @@ export function transferRows(connection: Connection, threads: ThreadNumbers): Tr
       return transfers.page(rows, limit);
     },
     pendingTransfersTo: (id) => pendingTo(threads.find(id)),
+    forksInDoubt: () => inDoubt(),
+    lastTakenOf: (id) => (lastTaken.get(threads.find(id))?.[0] ?? null) as number | null,
     handoff: (id) => handoffs.get(id),
     handoffsOf: (id, page) => handoffsOf(page, threads.find(id)),
     artifact: (id) => artifacts.get(id),

@@ -1,5 +1,6 @@
 /** Works and runs. Which works lie under a work stands in a table of edges, written with the work. */
 import { isSettled, type RunRecord } from "../../protocol/run.ts";
+import { HISTORY_LEVELS } from "../../protocol/thread.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { WorkRows } from "../backend.ts";
 import { unlessCorrupt } from "../corrupt-row.ts";
@@ -30,7 +31,10 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
       thread: ({ threadId }) => threads.number(threadId),
       ordinal: ({ ordinal }) => ordinal,
     },
-    moving: { open: (run) => (isSettled(run) ? 0 : 1) },
+    moving: {
+      open: (run) => (isSettled(run) ? 0 : 1),
+      history: ({ history }) => (history === null ? null : HISTORY_LEVELS.indexOf(history.level)),
+    },
     isWhole: (run) =>
       typeof run.threadId === "string" &&
       typeof run.status === "string" &&
@@ -57,6 +61,9 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
   const ofThread = runs.pages("thread = ?", "oldest first");
   const at = runs.list("WHERE thread = ? AND ordinal = ? ORDER BY rowid LIMIT 1");
   const openRuns = runs.list("WHERE tree = ? AND open = 1 ORDER BY rowid");
+  const worst = connection.statement(
+    "SELECT max(history) FROM runs WHERE thread = ? AND history IS NOT NULL",
+  );
 
   return {
     work: (id) => works.get(id),
@@ -75,6 +82,7 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
     runsOf: (id, page) => ofThread(page, threads.find(id)),
     runAt: (id, ordinal) => at(threads.find(id), ordinal)[0],
     openRuns: (tree) => openRuns(threads.find(tree)),
+    worstHistory: (id) => HISTORY_LEVELS[(worst.get(threads.find(id))?.[0] ?? -1) as number] ?? null,
     putWork(record) {
       // Of one that was set aside, no edges are left.
       const parents = unlessCorrupt(() => works.get(record.id)?.parents, undefined) ?? [];
