@@ -13,7 +13,7 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import { HISTORY_LEVELS, type HistoryEntry, type HistoryLevel } from "../protocol/thread.ts";
+import type { HistoryEntry, HistoryLevel } from "../protocol/thread.ts";
 import type { TranscriptItem } from "../protocol/transcript.ts";
 
 /** Something that happened in a run, as its source tells it, in any length and with whatever it holds. */
