@@ -10,7 +10,7 @@ export type { TreeHandle } from "./runtime/tree-handle.ts";
 export type {
   Agent,
   CloseOptions,
-  Keyed,
+  Repeatable,
   PageOptions,
   SendOptions,
   SpawnOptions,

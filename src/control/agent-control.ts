@@ -45,8 +45,8 @@ import { openWait } from "./waits.ts";
 import { spawnInWorktree } from "./worktrees.ts";
 
 export interface Options extends CallOptions {
-  /** Idempotency key (SPN-6). */
-  readonly key?: string | undefined;
+  /** The same id and arguments again: the same receipt (SPN-6). */
+  readonly commandId?: string | undefined;
 }
 
 export interface SpawnReceipt {
@@ -91,7 +91,7 @@ export class AgentControl implements Live, Residents {
   spawn(caller: Caller, input: SpawnInput, options: Options = {}): Promise<SpawnReceipt> {
     return abortable(options.signal, async (begin) => {
       if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
-      const key = receiptKey(caller, options.key);
+      const key = receiptKey(caller, options.commandId);
       // A call that is made again after a crash has another span.
       const asked = { verb: "spawn", ...input, trace: null } as unknown;
       const act = (worktree?: PlacedWorktree): Promise<SpawnReceipt> =>
@@ -131,7 +131,7 @@ export class AgentControl implements Live, Residents {
   }
 
   async send(caller: Caller, target: string, message: string, options: Options = {}): Promise<MailReceipt> {
-    const key = receiptKey(caller, options.key);
+    const key = receiptKey(caller, options.commandId);
     return this.#commit(options, (tx) =>
       once(tx, key, { verb: "send", target, message }, () => {
         const { agent, mail } = sendMessage(tx, caller, target, message);
@@ -149,7 +149,7 @@ export class AgentControl implements Live, Residents {
 
   async followUp(caller: Caller, input: FollowUpInput, options: Options = {}): Promise<SpawnReceipt> {
     if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
-    const key = receiptKey(caller, options.key);
+    const key = receiptKey(caller, options.commandId);
     const asked = { verb: "followup", ...input, trace: null } as unknown;
     const act = (tx: Transaction, admitted: boolean): SpawnReceipt => {
       const { agent, work } = followUp(tx, caller, input, admitted);
@@ -178,7 +178,7 @@ export class AgentControl implements Live, Residents {
   userInput(agent: ThreadId, caller: Caller, input: UserInput, how: Options = {}): Promise<WorkRecord> {
     return abortable(how.signal, async (begin) => {
       if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
-      const key = receiptKey(caller, how.key);
+      const key = receiptKey(caller, how.commandId);
       return this.tree.transact((tx) => {
         begin();
         const receipt = once(tx, key, { verb: "input", agent, ...input, trace: null }, () => ({
@@ -221,7 +221,7 @@ export class AgentControl implements Live, Residents {
   }
 
   #interrupt(caller: Caller, target: string, input: InterruptInput, options: Options): Promise<Interrupted> {
-    const key = receiptKey(caller, options.key);
+    const key = receiptKey(caller, options.commandId);
     return this.#commit(options, (tx) => {
       const from = caller.kind === "agent" ? tx.agent(caller.threadId).path : ROOT_PATH;
       const agent = resolveTarget(tx.store, tx.treeId, from, target);
@@ -280,7 +280,7 @@ export class AgentControl implements Live, Residents {
   }
 
   #onceForUser<T extends Json>(options: Options, asked: Json, act: (tx: Transaction) => T): Promise<T> {
-    const key = receiptKey({ kind: "user", name: "library" }, options.key);
+    const key = receiptKey({ kind: "user", name: "library" }, options.commandId);
     return this.#commit(options, (tx) => once(tx, key, asked, () => act(tx)));
   }
 

@@ -26,13 +26,13 @@ import { Work } from "./work.ts";
 const USER = { kind: "user", name: "library" } as const;
 
 /** A command that may be sent again. */
-export interface Keyed extends CallOptions {
-  /** Idempotency key (SPN-6): same key and arguments, same receipt and no second effect. */
-  readonly key?: string;
+export interface Repeatable extends CallOptions {
+  /** Names it in its tree (SPN-6): the same id and arguments again are the same receipt and no second effect. */
+  readonly commandId?: string;
 }
 
 /** How input of the user is taken. */
-export interface SendOptions extends Keyed {
+export interface SendOptions extends Repeatable {
   /** A busy agent: joins its run at the next step boundary (default), waits for the next run, or is refused. */
   readonly onBusy?: OnBusy;
   readonly outputSchema?: SpawnInput["outputSchema"];
@@ -52,10 +52,10 @@ export type SpawnRequest = Omit<SpawnInput, "taskName" | "message" | "asked" | "
  * What a child is like and how its first task is asked for; what is left out comes from roles, defaults and the
  * parent.
  */
-export type SpawnOptions = SpawnInput["asked"] & SpawnRequest & Keyed;
+export type SpawnOptions = SpawnInput["asked"] & SpawnRequest & Repeatable;
 
 /** How a close treats what is going on. */
-export interface CloseOptions extends Keyed {
+export interface CloseOptions extends Repeatable {
   /** Refuses with `THREAD_BUSY` while something is going on. */
   readonly politely?: boolean;
 }
@@ -92,9 +92,9 @@ export class Agent {
    */
   async send(message: string, options: SendOptions = {}): Promise<Work> {
     check("Agent.send", AGENT.send, { message, options });
-    const { onBusy = "steer", key, signal, ...rest } = options;
+    const { onBusy = "steer", commandId, signal, ...rest } = options;
     const input = { message, onBusy, trace: activeSpanReference(), ...rest };
-    const work = await this.#control.userInput(this.threadId, USER, input, { key, signal });
+    const work = await this.#control.userInput(this.threadId, USER, input, { commandId, signal });
     return new Work(this.#control, work.id);
   }
 
@@ -102,7 +102,7 @@ export class Agent {
    * A message that starts no run: it is read with the agent's next one.
    * @throws RejectedError `AGENT_CLOSED`, `MAILBOX_FULL`.
    */
-  async tell(message: string, options: Keyed = {}): Promise<MailReceipt> {
+  async tell(message: string, options: Repeatable = {}): Promise<MailReceipt> {
     check("Agent.tell", AGENT.tell, { message, options });
     return this.#control.send(USER, this.threadId, message, options);
   }
@@ -124,7 +124,7 @@ export class Agent {
     const receipt = await this.#control.spawn(
       USER,
       { ...request, forkTurns, trace, parent: this.threadId, taskName, message, asked },
-      { key: options.key, signal: options.signal },
+      { commandId: options.commandId, signal: options.signal },
     );
     return {
       agent: new Agent(this.#control, { ...receipt, hostDriven: false }),
@@ -188,10 +188,10 @@ export class Agent {
    * Stops its run, alone or with everything below it; it keeps its history and its mail.
    * @throws RejectedError `COMMAND_ID_CONFLICT`.
    */
-  async interrupt(options: InterruptInput & Keyed = {}): Promise<readonly Touched[]> {
+  async interrupt(options: InterruptInput & Repeatable = {}): Promise<readonly Touched[]> {
     check("Agent.interrupt", AGENT.interrupt, options);
-    const { key, signal, ...input } = options;
-    return this.#control.interrupt(USER, this.threadId, input, { key, signal });
+    const { commandId, signal, ...input } = options;
+    return this.#control.interrupt(USER, this.threadId, input, { commandId, signal });
   }
 
   /** Closes this agent and all below it. @throws RejectedError `THREAD_BUSY`. */
@@ -277,7 +277,7 @@ export class Agent {
   async raiseBudget(
     budget: "tokens" | "money" | "wallClock",
     limit: number | null,
-    options: Keyed = {},
+    options: Repeatable = {},
   ): Promise<void> {
     check("Agent.raiseBudget", AGENT.raiseBudget, { budget, limit, options });
     return this.#control.raiseBudget(this.threadId, budget, limit, options);

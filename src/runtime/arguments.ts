@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { AgentPath } from "../protocol/agent-path.ts";
-import { COMMAND_ARGUMENTS, THREAD_FIELDS } from "../protocol/command.ts";
+import { COMMAND_ARGUMENTS, commandIdSchema, THREAD_FIELDS } from "../protocol/command.ts";
 import type { Decision } from "../protocol/decision.ts";
 import { idOf } from "../protocol/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
@@ -16,7 +16,14 @@ import type { SpawnInput } from "../control/spawn.ts";
 import type { CallOptions } from "../platform/abortable.ts";
 import { clockSchema, functionOf, optionsOf, type Shape, signalSchema } from "../platform/check.ts";
 import { hostToolOptionsSchema } from "../tools/host-tools.ts";
-import type { CloseOptions, Keyed, PageOptions, SendOptions, SpawnOptions, SpawnRequest } from "./agent.ts";
+import type {
+  CloseOptions,
+  Repeatable,
+  PageOptions,
+  SendOptions,
+  SpawnOptions,
+  SpawnRequest,
+} from "./agent.ts";
 import type { CommandOptions } from "./command-tree.ts";
 import type { ConnectOptions } from "./connection.ts";
 import type { EventOptions } from "./event-stream.ts";
@@ -26,7 +33,7 @@ import type { OpenPendingOptions } from "./runtime.ts";
 export const text = z.string();
 export const count = z.number().int().min(0);
 export const rows = z.number().int().min(1);
-export const key = z.string().min(1).optional();
+const commandId = commandIdSchema.optional();
 export const flag = z.boolean().optional();
 export const cursor = z.string().nullable().optional();
 const figure = z.number().min(0);
@@ -34,7 +41,7 @@ const outputSchema = z.record(z.string(), z.json()) as unknown as z.ZodType<Json
 
 const signal = signalSchema.optional();
 export const call = optionsOf<CallOptions>({ signal });
-const keyed = optionsOf<Keyed>({ key, signal });
+const keyed = optionsOf<Repeatable>({ commandId, signal });
 export const page = optionsOf<PageOptions>({ after: cursor, limit: rows.optional(), signal });
 const used = optionsOf<HostUsage>({
   inputTokens: figure,
@@ -69,7 +76,7 @@ export const AGENT = {
     message: text,
     options: optionsOf<SendOptions>({
       onBusy: z.enum(["steer", "queue", "reject"]).optional(),
-      key,
+      commandId,
       outputSchema: requestShape.outputSchema,
       acceptance: requestShape.acceptance,
       provider: text.min(1).optional(),
@@ -83,17 +90,17 @@ export const AGENT = {
   spawn: z.strictObject({
     taskName: text,
     message: text,
-    options: optionsOf<SpawnOptions>({ ...askedShape, ...requestShape, key, signal }),
+    options: optionsOf<SpawnOptions>({ ...askedShape, ...requestShape, commandId, signal }),
   }),
   tools: hostToolOptionsSchema,
-  interrupt: optionsOf<InterruptInput & Keyed>({
+  interrupt: optionsOf<InterruptInput & Repeatable>({
     runId: idOf("run").optional(),
     cascade: z.enum(["none", "subtree"]).optional(),
     pending: z.enum(["keep", "cancel"]).optional(),
-    key,
+    commandId,
     signal,
   }),
-  close: optionsOf<CloseOptions>({ politely: flag, key, signal }),
+  close: optionsOf<CloseOptions>({ politely: flag, commandId, signal }),
   usage: z.strictObject({ used: used.optional(), options: call }),
   transcript: z.strictObject({ from: count, limit: rows, options: call }),
   page,
@@ -163,7 +170,7 @@ export const RUNTIME = {
       clock: clockSchema.optional(),
       timeoutMs: figure.optional(),
       signal,
-      key,
+      commandId,
       forward: flag,
       claim: flag,
       provenDead: functionOf<NonNullable<CommandOptions["provenDead"]>>("is no function").optional(),

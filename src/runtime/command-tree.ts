@@ -5,7 +5,8 @@
  *
  * - K1 A command is applied once, by whichever of the two: its row says so in the commit that applies it.
  * - K2 An owner that dies meanwhile leaves the row; the tree is then claimed and the same row applied.
- * - K3 A key names the row: the same command from several processes, or sent again, is one row, and its answer the receipt.
+ * - K3 An id names the row: the same command from several processes, or sent again, is one row, and its answer the receipt. What
+ *   was refused was no effect: its id names another row then. In the whole store it names the command (lineage C3.12).
  */
 import { CoppiceError, RejectedError, TransientError } from "../protocol/errors.ts";
 import type { CommandRecord, CommandVerb } from "../protocol/command.ts";
@@ -25,7 +26,7 @@ import { sha256 } from "../platform/digest.ts";
 import { createIds, type Ids, systemRandom } from "../platform/ids.ts";
 import { createRedactor } from "../platform/redact.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
-import type { Store } from "../store/port.ts";
+import type { Store, StoreView } from "../store/port.ts";
 import { RUNTIME } from "./arguments.ts";
 import { withoutOwner } from "./without-owner.ts";
 
@@ -34,8 +35,8 @@ export interface CommandOptions extends CallOptions {
   readonly clock?: Clock;
   /** How long the owner's answer is waited for; 10 s by default. */
   readonly timeoutMs?: number;
-  /** Idempotency key (SPN-6): same key and arguments, same receipt, however often it is sent. */
-  readonly key?: string;
+  /** Names the command in the whole store (SPN-6, lineage C3.12): the same id and arguments, the same receipt, however often it is sent. */
+  readonly commandId?: string;
   /** False: a tree of another process is refused with `NOT_OWNER`, and nothing is put into its inbox. */
   readonly forward?: boolean;
   /** False: without an owner the command waits for the next one, and the receipt says so. */
@@ -70,7 +71,7 @@ const CLAIM_MS = 5_000;
 /**
  * Carries out one command on a tree, whichever process owns it: one of `CommandVerb`.
  * @throws the refusal of the command; RejectedError `AGENT_NOT_FOUND` for an unknown tree; `NOT_OWNER` when the owner
- * gives no answer in time: the command stays in its inbox then; `COMMAND_ID_CONFLICT` when the key was used for another
+ * gives no answer in time: the command stays in its inbox then; `COMMAND_ID_CONFLICT` when the id was used for another
  * command.
  */
 export async function commandTree(
@@ -95,11 +96,13 @@ async function carryOut(
   const { clock = systemClock, timeoutMs = ANSWER_MS, signal } = options;
   const isDead = options.provenDead ?? provenDead;
   const ids = createIds(systemRandom);
+  const { commandId } = options;
   const command: SentCommand = {
-    id: options.key === undefined ? ids.mint("cmd") : idOfKey(treeId, options.key),
+    id:
+      commandId === undefined ? ids.mint("cmd") : await store.read((view) => rowOf(view, treeId, commandId)),
     treeId,
     verb,
-    arguments: args,
+    arguments: commandId === undefined ? args : { ...args, command_id: commandId },
     state: "pending",
     answer: null,
     createdAt: clock.now(),
@@ -114,7 +117,7 @@ async function carryOut(
       row: view.command(command.id),
     }));
     if (!seen.known) throw unknownTree(store, treeId);
-    if (seen.row !== undefined) requireSame(seen.row, command, options.key);
+    if (seen.row !== undefined) requireSame(seen.row, command, commandId);
     if (seen.row !== undefined && seen.row.state !== "pending") return receiptOf(seen.row);
     posted ||= seen.row !== undefined;
     if (seen.owner === null && options.claim === false) {
@@ -159,17 +162,23 @@ function unknownTree(store: Store, treeId: TreeId): RejectedError {
   );
 }
 
-/** Of the key alone, so that every sender means the same row. */
-function idOfKey(treeId: TreeId, key: string): CommandRecord["id"] {
-  return `cmd_${sha256(`${treeId}:${key}`).slice(0, 21)}`;
+/** Of the id alone, so that every sender means the same row: the first that was not refused. */
+function rowOf(view: StoreView, treeId: TreeId, commandId: string): CommandRecord["id"] {
+  for (let refused = 0; ; refused += 1) {
+    const again = refused === 0 ? "" : `:${refused}`;
+    const id = `cmd_${sha256(`${treeId}:${commandId}${again}`).slice(0, 21)}` as const;
+    const row = view.command(id);
+    // One that could not be read was answered for good.
+    if (row?.state !== "refused" || row.verb === null) return id;
+  }
 }
 
-function requireSame(row: CommandRecord, command: CommandRecord, key: string | undefined): void {
+function requireSame(row: CommandRecord, command: CommandRecord, commandId: string | undefined): void {
   if (isSame(row, command)) return;
   throw new RejectedError(
     "COMMAND_ID_CONFLICT",
-    "this idempotency key was used before with another command; use a new key.",
-    { key: key ?? null, verb: row.verb },
+    "this id was used before with another command; use a new one.",
+    { commandId: commandId ?? null, verb: row.verb },
   );
 }
 
@@ -179,7 +188,7 @@ function isSame(row: CommandRecord, command: CommandRecord): boolean {
   return row.verb === command.verb && canonicalJson(row.arguments) === canonicalJson(command.arguments);
 }
 
-/** Null when another process was faster with its claim, or with another command of this key. */
+/** Null when another process was faster with its claim, or with another command of this id. */
 async function applyHere(
   store: Store,
   ids: Ids,

@@ -25,7 +25,7 @@ import { resolveTarget } from "../control/resolve-target.ts";
 import { startsRun } from "../control/status.ts";
 import type { Tree } from "../control/tree.ts";
 import type { Page, StoreView } from "../store/port.ts";
-import { Agent, type Keyed, type PageOptions } from "./agent.ts";
+import { Agent, type Repeatable, type PageOptions } from "./agent.ts";
 import { TREE } from "./arguments.ts";
 import { followEvents, type EventOptions, type EventStream } from "./event-stream.ts";
 import { Work } from "./work.ts";
@@ -174,7 +174,7 @@ export class TreeHandle implements AsyncDisposable {
    * `approve`, `approved`, `allow` and `allowed` mean yes, however they are capitalized; all else means no.
    * @throws RejectedError `REQUEST_NOT_RESUMABLE`.
    */
-  async answer(request: RequestId, answer: string | Decision, options: Keyed = {}): Promise<void> {
+  async answer(request: RequestId, answer: string | Decision, options: Repeatable = {}): Promise<void> {
     check("TreeHandle.answer", TREE.answer, { request, answer, options });
     return this.control.answer(request, typeof answer === "string" ? answer : decisionText(answer), options);
   }

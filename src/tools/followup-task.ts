@@ -41,7 +41,7 @@ export function followupTask(profile: Profile): BuiltIn {
           acceptance: input.acceptance,
           trace: activeSpanReference(),
         },
-        { key: input.idempotency_key },
+        { commandId: input.idempotency_key },
       );
       if (!profile.richOutputs) return result("");
       return result({

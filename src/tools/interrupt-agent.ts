@@ -49,7 +49,7 @@ export function interruptAgent(profile: Profile): BuiltIn {
           },
         );
       }
-      const options = { key: input.idempotency_key };
+      const options = { commandId: input.idempotency_key };
       if (!receipt)
         return result({ previous_status: await control.interruptForStatus(caller, input.target, options) });
       const touched = await control.interrupt(

@@ -19,7 +19,9 @@ export function sendMessage(profile: Profile): BuiltIn {
     taken: profile.richOutputs ? fullInput : referenceInput,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     async run(input, { control, caller }) {
-      const receipt = await control.send(caller, input.target, input.message, { key: input.idempotency_key });
+      const receipt = await control.send(caller, input.target, input.message, {
+        commandId: input.idempotency_key,
+      });
       if (!profile.richOutputs) return result("");
       const status = await currentStatus(control, receipt.recipient);
       return result({

@@ -103,7 +103,7 @@ export function spawnAgent(profile: Profile): BuiltIn {
           isolation: input.isolation,
           trace: activeSpanReference(),
         },
-        { key: input.idempotency_key },
+        { commandId: input.idempotency_key },
       );
       if (!profile.richOutputs) return result({ task_name: spawned.path });
       return result({

@@ -141,6 +141,27 @@ describe.each(STORES)("threads of another process's tree on %s", (store) => {
     });
   });
 
+  test("C1.17 C3.12 SPN-6 an id is the same for a command on a tree as for a method, and free after a refusal", async () => {
+    const h = await open();
+    const { id } = h.tree;
+    await h.tree.close();
+    const { threads } = h.runtime;
+    const ask = (verb: "rename" | "inject", args: object, commandId: string) =>
+      commandTree(h.store, id, verb, args as never, { clock: h.clock, commandId });
+    const { answer } = await ask("rename", { thread: id, title: "a" }, "once");
+    expect((await threads.rename(id, "a", { commandId: "once" })).revision).toBe(answer["revision"]);
+    await expect(threads.rename(id, "b", { commandId: "once" })).rejects.toMatchObject({
+      code: "COMMAND_ID_CONFLICT",
+    });
+    for (const _ of [1, 2])
+      await expect(ask("inject", { transfer: "xfr_nothing" }, "later")).rejects.toMatchObject({
+        code: "SOURCE_POINT_NOT_FOUND",
+      });
+    await ask("rename", { thread: id, title: "c" }, "later");
+    expect((await threads.rename(id, "c", { commandId: "later" })).title).toBe("c");
+    h.tree = await h.runtime.openTree({ id });
+  });
+
   test("C3.2 C3.12 REC-2 a program is told how another process is sent a message, and the work of one that was", async () => {
     const h = await open();
     const { id } = h.tree;

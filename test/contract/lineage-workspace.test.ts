@@ -324,7 +324,7 @@ describe.each(STORES)("worktrees on %s", processes, (store) => {
   test("goes with its agent when nothing is in it, however it is asked for", async () => {
     const r = repository();
     await using h = await open(r, { "*": [repeat(say("ok"))] });
-    const options = { isolation: "worktree", key: "once" } as const;
+    const options = { isolation: "worktree", commandId: "once" } as const;
     const { agent, work } = await h.tree.root.spawn("child", "go", options);
     await work.outcome();
     const again = await h.tree.root.spawn("child", "go", options);

@@ -122,7 +122,7 @@ describe.each(STORES)("a full mailbox of an idle agent on %s", (store) => {
         h.tree.id,
         "followup",
         { target: "/root/w", message: "read" },
-        { clock: h.clock, provenDead: () => false, key: "once" },
+        { clock: h.clock, provenDead: () => false, commandId: "once" },
       );
     const both = Promise.all([command(), command()]);
     await h.clock.advance(1000);
@@ -131,7 +131,7 @@ describe.each(STORES)("a full mailbox of an idle agent on %s", (store) => {
     await h.provider.gates.arrived("in");
     for (const text of ["c", "d"]) await agent.tell(text);
     expect(await command()).toEqual(first);
-    const again = await agent.send("read", { key: "k" }).catch((error: unknown) => error);
+    const again = await agent.send("read", { commandId: "k" }).catch((error: unknown) => error);
     expect(again).toMatchObject(FULL);
     h.provider.gates.open("in");
     await h.tree.idle();

@@ -65,7 +65,7 @@ describe.each(STORES)("mail of strangers on %s", (store) => {
 
   test("SPN-6 MBX-12 keys that are no text of Unicode are told apart, and each is known again", async () => {
     await using h = await harness({ store, scripts });
-    const told = async (key: string) => (await h.tree.root.tell("m", { key })).id;
+    const told = async (key: string) => (await h.tree.root.tell("m", { commandId: key })).id;
     const [first, second] = [await told("\ud800"), await told("\ud801")];
     expect(first).not.toBe(second);
     expect([await told("\ud800"), await told("\ud801")]).toEqual([first, second]);

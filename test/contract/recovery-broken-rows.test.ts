@@ -198,7 +198,7 @@ describe.each(STORES)("a row that cannot be read on %s", (store) => {
     const id = h.tree.id;
     await h.tree.close();
     const send = (message: string) =>
-      commandTree(h.store, id, "send", { target: "/root", message }, { key: message, claim: false });
+      commandTree(h.store, id, "send", { target: "/root", message }, { commandId: message, claim: false });
     for (const message of ["m1", "m2"]) expect(await send(message)).toMatchObject({ appliedBy: "nobody" });
     const [broken] = await h.store.read((view) => view.pendingCommands(id));
     h.damageRow("commands", broken!.id);

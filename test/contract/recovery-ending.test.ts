@@ -201,7 +201,13 @@ describe.each(STORES)("an owner that ends on %s", (store) => {
     await h.tree.close();
     const key = "once";
     const send = (store: typeof h.faulty, message: string) =>
-      commandTree(store, h.tree.id, "send", { target: "/root", message }, { clock: h.clock, key, ...LIVING });
+      commandTree(
+        store,
+        h.tree.id,
+        "send",
+        { target: "/root", message },
+        { clock: h.clock, commandId: key, ...LIVING },
+      );
     // The other one comes between this one's look and its claim.
     const claim = h.faulty.claim.bind(h.faulty);
     let first: Promise<unknown> | null = null;

@@ -115,7 +115,7 @@ describe.each(STORES)("one owner on %s", (store) => {
   test("REC-2 a command on a tree that is not there is refused, and leaves nothing in the store", async () => {
     await using h = await harness({ store, scripts, runtime: LIVING });
     const unknown = sampleId("thread", "unknown");
-    for (const options of [{}, { claim: false }, { forward: false, key: "k" }]) {
+    for (const options of [{}, { claim: false }, { forward: false, commandId: "k" }]) {
       const sent = commandTree(h.store, unknown, "interrupt", { target: "/root" }, { ...LIVING, ...options });
       await expect(sent).rejects.toMatchObject({
         code: "AGENT_NOT_FOUND",
@@ -162,17 +162,21 @@ describe.each(STORES)("one owner on %s", (store) => {
     const asked = { target: "/root", message: "by the way" };
     const racing = await Promise.all(
       [1, 2, 3]
-        .map(() => commandTree(h.store, h.tree.id, "send", asked, { clock: h.clock, ...LIVING, key: "k" }))
+        .map(() =>
+          commandTree(h.store, h.tree.id, "send", asked, { clock: h.clock, ...LIVING, commandId: "k" }),
+        )
         .map((sent) => inTime(h, sent)),
     );
-    const again = await command(h, "send", asked, { key: "k" });
+    const again = await command(h, "send", asked, { commandId: "k" });
     const answers = [...racing, again].map(({ value }) => value.answer);
     expect(answers.every((answer) => answer["message_id"] === answers[0]!["message_id"])).toBe(true);
     expect((await look(h).mail("/root")).map(({ content }) => content.text)).toEqual(["by the way"]);
-    await expect(command(h, "send", { ...asked, message: "else" }, { key: "k" })).rejects.toMatchObject({
-      code: "COMMAND_ID_CONFLICT",
-    });
-    await command(h, "send", asked, { key: "another" });
+    await expect(command(h, "send", { ...asked, message: "else" }, { commandId: "k" })).rejects.toMatchObject(
+      {
+        code: "COMMAND_ID_CONFLICT",
+      },
+    );
+    await command(h, "send", asked, { commandId: "another" });
     expect(await look(h).mail("/root")).toHaveLength(2);
   });
 
@@ -225,8 +229,8 @@ describe.each(STORES)("one owner on %s", (store) => {
   test("REC-2 a refused command is answered where it was claimed, and no later owner carries it out", async () => {
     await using h = await harness({ store, scripts, runtime: LIVING });
     await h.runtime.close();
-    await command(h, "close", { target: "/root/late" }, { claim: false, key: "k" });
-    await expect(command(h, "close", { target: "/root/late" }, { key: "k" })).rejects.toMatchObject({
+    await command(h, "close", { target: "/root/late" }, { claim: false, commandId: "k" });
+    await expect(command(h, "close", { target: "/root/late" }, { commandId: "k" })).rejects.toMatchObject({
       code: "AGENT_NOT_FOUND",
     });
     h.runtime = await h.newRuntime();

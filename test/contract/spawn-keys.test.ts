@@ -32,16 +32,25 @@ describe.each(STORES)("idempotency keys on %s", (store) => {
       {
         name: "spawn",
         act: async (key, other) => {
-          const { agent, work } = await root.spawn("twice", other ? "other" : "go", { key });
+          const { agent, work } = await root.spawn("twice", other ? "other" : "go", { commandId: key });
           return [agent.path, agent.threadId, work.id];
         },
       },
-      { name: "tell", act: (key, other) => w.tell(other ? "other" : "hello", { key }) },
-      { name: "send", act: async (key, other) => (await w.send(other ? "other" : "hello", { key })).id },
-      { name: "interrupt", act: (key, other) => w.interrupt({ key, cascade: other ? "subtree" : "none" }) },
-      { name: "raise", act: (key, other) => w.raiseBudget("tokens", other ? 1 : 1000, { key }) },
-      { name: "answer", act: (key, other) => h.tree.answer(request!.id, other ? "b" : "a", { key }) },
-      { name: "close", act: (key, other) => w.close({ key, politely: other }) },
+      { name: "tell", act: (key, other) => w.tell(other ? "other" : "hello", { commandId: key }) },
+      {
+        name: "send",
+        act: async (key, other) => (await w.send(other ? "other" : "hello", { commandId: key })).id,
+      },
+      {
+        name: "interrupt",
+        act: (key, other) => w.interrupt({ commandId: key, cascade: other ? "subtree" : "none" }),
+      },
+      { name: "raise", act: (key, other) => w.raiseBudget("tokens", other ? 1 : 1000, { commandId: key }) },
+      {
+        name: "answer",
+        act: (key, other) => h.tree.answer(request!.id, other ? "b" : "a", { commandId: key }),
+      },
+      { name: "close", act: (key, other) => w.close({ commandId: key, politely: other }) },
     ];
     for (const { name, act } of calls) {
       const first = await act(`key ${name}`, false);
@@ -53,9 +62,11 @@ describe.each(STORES)("idempotency keys on %s", (store) => {
     }
     // Kept for the life of the tree, over a restart.
     await h.crash();
-    const again = await h.tree.root.spawn("twice", "go", { key: "key spawn" });
+    const again = await h.tree.root.spawn("twice", "go", { commandId: "key spawn" });
     expect(again.agent.path).toBe("/root/twice");
-    await expect(h.tree.root.spawn("twice", "other", { key: "key spawn" })).rejects.toMatchObject(CONFLICT);
+    await expect(h.tree.root.spawn("twice", "other", { commandId: "key spawn" })).rejects.toMatchObject(
+      CONFLICT,
+    );
     await expect(h.tree.root.spawn("twice", "go")).rejects.toMatchObject({ code: "AGENT_EXISTS" });
   });
 
@@ -153,7 +164,7 @@ describe.each(STORES)("idempotency keys on %s", (store) => {
     expect((await asked("send_message", keyed))["message_id"]).toBe(three["message_id"]);
     expect((await asked("send_message", { ...keyed, message: "other" }))["code"]).toBe("COMMAND_ID_CONFLICT");
     // A user's key is not a host's.
-    const user = await (await h.tree.agent("/root/w")).tell("hello", { key: "k" });
+    const user = await (await h.tree.agent("/root/w")).tell("hello", { commandId: "k" });
     expect(user.id).not.toBe(three["message_id"]);
   });
 
@@ -163,17 +174,17 @@ describe.each(STORES)("idempotency keys on %s", (store) => {
       tree: { profile: "codex", limits: { running: 1 } },
       scripts: { "*": [gate("in"), say("ok")] },
     });
-    const first = await h.tree.root.spawn("w", "go", { key: "k" });
+    const first = await h.tree.root.spawn("w", "go", { commandId: "k" });
     await h.provider.gates.arrived("in");
-    const again = await h.tree.root.spawn("w", "go", { key: "k" });
+    const again = await h.tree.root.spawn("w", "go", { commandId: "k" });
     expect([again.agent.threadId, again.work.id]).toEqual([first.agent.threadId, first.work.id]);
-    await expect(h.tree.root.spawn("w", "other", { key: "k" })).rejects.toMatchObject(CONFLICT);
-    await expect(h.tree.root.spawn("v", "go", { key: "v" })).rejects.toMatchObject({
+    await expect(h.tree.root.spawn("w", "other", { commandId: "k" })).rejects.toMatchObject(CONFLICT);
+    await expect(h.tree.root.spawn("v", "go", { commandId: "v" })).rejects.toMatchObject({
       code: "AGENT_LIMIT_REACHED",
     });
     h.provider.gates.openAll();
     await h.tree.idle();
-    await expect(h.tree.root.spawn("v", "go", { key: "v" })).resolves.toMatchObject({
+    await expect(h.tree.root.spawn("v", "go", { commandId: "v" })).resolves.toMatchObject({
       agent: { path: "/root/v" },
     });
   });

@@ -132,7 +132,7 @@ describe("two processes on one file", () => {
 
 describe("commands of several processes", () => {
   const verb = "send";
-  const options = { verb, arguments: { target: "/root", message: "once" }, key: "the same" };
+  const options = { verb, arguments: { target: "/root", message: "once" }, commandId: "the same" };
 
   test.for([
     ["with an owner", true],

@@ -137,7 +137,7 @@ async function askUntilKept({ terminal, found }: DemoRun, handle: TreeHandle): P
   const { signal } = terminal;
   const open = found?.asked !== null && found?.asked?.state !== "ended";
   for (let asks = found === null ? 0 : found.times - (open ? 1 : 0); ; asks += 1) {
-    const work = await handle.root.send(DEMO_ASK, { key: `demo-${asks}`, signal });
+    const work = await handle.root.send(DEMO_ASK, { commandId: `demo-${asks}`, signal });
     const outcome = await work.outcome({ signal });
     if (outcome.ending !== "runtime_lost") return outcome;
     terminal.note("The root's run was lost to crashes too often; it is asked once more.");

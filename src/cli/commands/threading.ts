@@ -114,10 +114,10 @@ export function actOn(
   args: JsonObject,
   { commandId }: ChangeOptions,
 ): Promise<CommandReceipt> {
-  const given = commandId === undefined ? args : { ...args, command_id: commandId };
   const timeoutMs = isLong(verb) ? LONG_MS : undefined;
   const wait = timeoutMs === undefined ? {} : { timeoutMs };
-  return commandTree(store, treeId, verb, given, { signal: terminal.signal, ...host.known, ...wait });
+  const id = commandId === undefined ? {} : { commandId };
+  return commandTree(store, treeId, verb, args, { signal: terminal.signal, ...host.known, ...wait, ...id });
 }
 
 /** For a command that asks a provider, or works on many files. */

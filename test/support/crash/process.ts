@@ -145,10 +145,10 @@ try {
       const {
         verb,
         arguments: args,
-        key,
-      } = options as { verb: CommandVerb; arguments: JsonObject; key: string };
+        commandId,
+      } = options as { verb: CommandVerb; arguments: JsonObject; commandId: string };
       const receipt = await commandTree(store, tree as `thread_${string}`, verb, args, {
-        key,
+        commandId,
         timeoutMs: 30_000,
       });
       tell({ applied: receipt.appliedBy, answer: receipt.answer });

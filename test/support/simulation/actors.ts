@@ -119,7 +119,7 @@ export class Actors {
     });
     const path = d.chance(0.6) ? d.pick(this.#busyPaths()) : d.pick(this.#paths());
     const onBusy = d.pick(["steer", "queue", "reject"] as const);
-    const keyed = d.chance(0.2) ? { key: `key ${d.below(4)}` } : {};
+    const keyed = d.chance(0.2) ? { commandId: `key ${d.below(4)}` } : {};
     const interrupting = {
       cascade: d.pick(["none", "subtree"] as const),
       pending: d.pick(["keep", "cancel"] as const),
