@@ -3,6 +3,7 @@ import type { ChooseSummariser } from "../lineage/handoff/summarise.ts";
 import type { AgentConfig, Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
+import { ASSUMED_CONTEXT_WINDOW } from "../protocol/limits.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Profile } from "../protocol/profile.ts";
 import type { ToolHost } from "../protocol/tool.ts";
@@ -87,6 +88,12 @@ export function requireAdapter(
 export function parksWaits(shared: Pick<Shared, "adapter">, provider: string): boolean {
   const adapter = shared.adapter(provider);
   return adapter === undefined || (adapter.loop === "ours" && adapter.capabilities.parksWaits);
+}
+
+/** The context window of a model, in tokens; of one that nobody here knows, what is assumed of those. */
+export function windowOf(adapter: ProviderAdapter | undefined, model: string | null): number {
+  const name = model ?? adapter?.defaultModel ?? null;
+  return (name === null ? null : adapter?.models()?.[name]?.contextWindow) ?? ASSUMED_CONTEXT_WINDOW;
 }
 
 /** Effects of agents whose loop is ours the runtime enforces itself. @throws RejectedError `POLICY_UNMET`. */

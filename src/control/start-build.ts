@@ -65,7 +65,10 @@ export async function buildTexts(
   });
 }
 
-/** As each would be alone, as far as they fit together; else each by its share, and one that is no use so by its wish. */
+/**
+ * As each would be alone, as far as they fit together; else each by its share, and one that is no use so by its wish. What a user
+ * has written is never cut: the others share what it leaves, and where that is of no use to them they go beyond it.
+ */
 function withinOne(
   texts: readonly StartText[],
   summaries: readonly SummaryOutcome[],
@@ -75,16 +78,17 @@ function withinOne(
   if (first === undefined || alone.some(({ kind }) => kind === "failed")) return alone;
   const { shared } = first;
   const wants = alone.map(sizeOf);
-  const must = new Set<number>();
+  const must = new Set([...alone.keys()].filter((at) => isOwnWords(alone[at]!)));
+  const mostMust = texts.length - (must.size === 0 ? 1 : 0);
   for (;;) {
     const shares = sharesOf(wants, shared, must);
     if (texts.length === 1 || shares.every((share, at) => isWhole(share, wants[at]!))) return alone;
     const builds = inTurn(texts, summaries, (at, taken) =>
       // One that keeps all it wants may still be told more, where the ones before tell less than they would.
-      isWhole(shares[at]!, wants[at]!) ? leftOf(shared, taken, shares.slice(at + 1)) : shares[at],
+      isWhole(shares[at]!, wants[at]!) ? leftOf(shared, taken, shares.slice(at + 1), wants[at]!) : shares[at],
     );
     const failed = builds.findIndex(({ kind }, at) => kind === "failed" && !must.has(at));
-    if (failed === -1 || must.size === texts.length - 1) return builds;
+    if (failed === -1 || must.size === mostMust) return builds;
     must.add(failed);
   }
 }
@@ -104,8 +108,16 @@ function isWhole(share: Size, want: Size): boolean {
   return share.bytes >= want.bytes && share.chars >= want.chars;
 }
 
-function leftOf(shared: Size, taken: readonly Size[], kept: readonly Size[]): Size {
-  const left = (unit: keyof Size) => [...taken, ...kept].reduce((sum, one) => sum - one[unit], shared[unit]);
+function isOwnWords(build: HandoffBuild): boolean {
+  return build.kind === "built" && build.about.strategy === "manual_context";
+}
+
+function leftOf(shared: Size, taken: readonly Size[], kept: readonly Size[], least: Size): Size {
+  const left = (unit: keyof Size) =>
+    Math.max(
+      least[unit],
+      [...taken, ...kept].reduce((sum, one) => sum - one[unit], shared[unit]),
+    );
   return { bytes: left("bytes"), chars: left("chars") };
 }
 

@@ -33,7 +33,7 @@ export function textsOf(request: TextRequest, plan: StartPlan): readonly StartTe
   return allTexts(request, plan).map((text) => asWritten(request.look, text));
 }
 
-/** What a user has written for a transfer is sent as it is, as long as it tells of the same runs (C3.11). */
+/** What a user has written for a transfer is sent as it is, as long as it tells of the same runs, whatever room there is (C3.11). */
 function asWritten({ store }: Look, text: StartText): StartText {
   const transfer = text.transferId === null ? undefined : store.transfer(text.transferId);
   const id = transfer === undefined ? null : handoffOf(transfer);
@@ -44,12 +44,13 @@ function asWritten({ store }: Look, text: StartText): StartText {
     anew: text.build,
     build: (summary, beside) => {
       const built = text.build(summary, beside);
-      if (built.kind !== "built") return built;
-      const same = canonicalJson(built.about.coveredRuns) === canonicalJson(handoff.coveredRuns);
-      if (!same) return built;
+      if (built.kind === "empty") return built;
+      const tells = built.kind === "built" ? built.about.coveredRuns : built.coveredRuns;
+      if (canonicalJson(tells) !== canonicalJson(handoff.coveredRuns)) return built;
       const { kind, strategy, coveredRuns, coveredRunOrdinals, payload, budget, createdByProvider } = handoff;
       const about = { kind, strategy, coveredRuns, coveredRunOrdinals, payload, budget, createdByProvider };
-      return { ...built, text: verifyHandoff(handoff).summaryText, about };
+      const { summaryText, coveredRanges } = verifyHandoff(handoff);
+      return { kind: "built", text: summaryText, about, coveredRanges, pinned: "", mode: "recent" };
     },
   };
 }

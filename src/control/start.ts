@@ -2,7 +2,6 @@
 import type { ProviderAdapter } from "../providers/port.ts";
 import { CoppiceError, describeError, InvariantError, RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
-import { ASSUMED_CONTEXT_WINDOW } from "../protocol/limits.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
@@ -12,6 +11,7 @@ import { foreignRuns } from "./own-conversation.ts";
 import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
+import { windowOf } from "./shared.ts";
 import type { Destination } from "./start-facts.ts";
 import { prepareStart, type RunStart } from "./start-run.ts";
 import { askForkAgain, tellMoved } from "./transfer-moves.ts";
@@ -69,11 +69,6 @@ export function destinationOf(
     window: windowOf(adapter, model),
     change: (from, to) => changeOf(adapter, from, to),
   };
-}
-
-function windowOf(adapter: ProviderAdapter, model: string | null): number {
-  const name = model ?? adapter.defaultModel;
-  return (name === null ? null : adapter.models()?.[name]?.contextWindow) ?? ASSUMED_CONTEXT_WINDOW;
 }
 
 function native({ provider }: Session) {

@@ -68,6 +68,8 @@ export interface PlanContext {
   /** Whose loop it is; ours for a provider that is not known. */
   loop(provider: string): "ours" | "theirs";
   contextWindow(agent: AgentRecord): number;
+  /** The context window of a provider's model, in tokens; assumed where nobody knows it. */
+  windowOf(provider: string, model: string | null): number;
   /** Permits that are free for running children of this tree. */
   permitsFree(): number;
   /** Admitted: it has its permit and will have its run. */

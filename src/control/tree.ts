@@ -30,7 +30,7 @@ import type { ActiveRun } from "./active-run.ts";
 import { EventHub } from "./event-hub.ts";
 import { HeldRuns } from "./held-runs.ts";
 import { type MemoryChange, memoryChange } from "./memory-change.ts";
-import { parksWaits, requireAdapter, type Shared } from "./shared.ts";
+import { parksWaits, requireAdapter, type Shared, windowOf } from "./shared.ts";
 import {
   type ConfigRequest,
   type Effects,
@@ -179,6 +179,10 @@ export class Tree implements PlanContext {
 
   contextWindow(agent: AgentRecord): number {
     return agent.config.contextWindow ?? ASSUMED_CONTEXT_WINDOW;
+  }
+
+  windowOf(provider: string, model: string | null): number {
+    return windowOf(this.shared.adapter(provider), model);
   }
 
   permitsFree(): number {

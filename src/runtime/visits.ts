@@ -3,7 +3,7 @@
  *
  * - V1 Of one tree one at a time, and an opening of it waits for them: a runtime is never in its own way.
  */
-import { parksWaits, requireAdapter, type Shared } from "../control/shared.ts";
+import { parksWaits, requireAdapter, type Shared, windowOf } from "../control/shared.ts";
 import { processesOf } from "../control/processes.ts";
 import { unregisteredProcesses } from "../platform/process-group.ts";
 import { DEFAULT_LIMITS } from "../protocol/limits.ts";
@@ -92,6 +92,7 @@ export class Visits {
       redact,
       toolEffects: (agent) => toolHost.specs(agent, { profile: PROFILES[profile], limits }),
       loop: (provider) => adapter(provider)?.loop ?? "ours",
+      windowOf: (provider, model) => windowOf(adapter(provider), model),
       parksWaits: (provider) => parksWaits(this.#ports.shared, provider),
     });
   }

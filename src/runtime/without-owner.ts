@@ -35,6 +35,7 @@ export function withoutOwner(
     parksWaits: () => true,
     loop: () => "ours",
     contextWindow: (agent) => agent.config.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
+    windowOf: () => ASSUMED_CONTEXT_WINDOW,
     drainedSeq: () => 0,
     permitsFree: () => 0,
     isStarting: () => false,

@@ -17,6 +17,7 @@ import { replaceText } from "../control/start-write.ts";
 import { must, type Look, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import { readyHandoff } from "../lineage/handoff-record.ts";
+import { roomOf } from "../lineage/handoff/budget.ts";
 import { handoffOf } from "../lineage/transfer.ts";
 import type { StoreView } from "../store/port.ts";
 import { itemsOf } from "./items.ts";
@@ -77,10 +78,14 @@ function editable(look: Look, id: string): Found {
   );
 }
 
-/** The user's own text in place of the built one; it is sent as it is. */
+/**
+ * The user's own text in place of the built one; it is sent as it is.
+ * @throws RejectedError `INVALID_ARGUMENT` for one that is longer than a handoff may be, or than the model it is for has room for.
+ */
 export function editHandoff(tx: Transaction, id: string, text: string): HandoffRecord {
   const { handoff, transfer } = editable(tx, id);
-  requireText("text", text, tx.context.lineage.handoffBytes);
+  const limit = roomFor(tx, handoff);
+  requireText("text", text, limit, "shorten it, or choose a model with a larger window");
   const { kind, fromProviderThreadIds, toProviderThreadId, coveredRuns, coveredRunOrdinals } = handoff;
   const bytes = Buffer.byteLength(text);
   return replaceText(tx, transfer, {
@@ -99,12 +104,20 @@ export function editHandoff(tx: Transaction, id: string, text: string): HandoffR
         coveredRuns,
         coveredRunOrdinals,
         payload: { ...handoff.payload, sections: ["manual"], omittedItemIds: [], mergeBackIds: [] },
-        budget: { limit: tx.context.lineage.handoffBytes, used: bytes, unit: "bytes" },
+        budget: { limit, used: bytes, unit: "bytes" },
         createdByProvider: null,
       },
     }),
     targetRunId: handoff.targetRunId,
   });
+}
+
+/** Bytes that the model which it was written for has room for, before anything is said there. */
+function roomFor(look: Look, { targetRunId, threadId }: HandoffRecord): number {
+  const { lineage } = look.context;
+  const run = targetRunId === null ? undefined : look.store.run(targetRunId);
+  const { provider, model } = run ?? look.agent(threadId).config;
+  return Math.min(lineage.handoffBytes, Math.max(0, roomOf(look.context.windowOf(provider, model), lineage)));
 }
 
 /** Built again from what the thread is now. `done` is a part of the commit that stores it. */

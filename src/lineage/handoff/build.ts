@@ -38,12 +38,13 @@ export function buildHandoff(given: HandoffInput): HandoffBuild {
   const ancestors = given.segments.length - segments.length + (given.further ?? 0);
   const source: Source = { input, gathered, ancestors, ...sectionsOf(input, gathered) };
   if (!tellsAnything(source)) return { kind: "empty" };
+  const coveredRuns = ordinalsOf(segments.at(-1) ?? { runs: [] });
   const composed = compose(source, "pins_first") ?? compose(source, "messages_first");
-  if (composed === null) return { kind: "failed", code: "HANDOFF_BUDGET_TOO_SMALL", budget: given.budget };
+  if (composed === null)
+    return { kind: "failed", code: "HANDOFF_BUDGET_TOO_SMALL", budget: given.budget, coveredRuns };
 
   const text = input.redact(composed.text);
   const [kind, strategy] = STRATEGIES[input.extent];
-  const coveredRuns = ordinalsOf(segments.at(-1) ?? { runs: [] });
   const first = coveredRuns[0];
   const last = coveredRuns.at(-1);
   const { summary, snapshot, budget } = input;

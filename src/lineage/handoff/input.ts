@@ -127,6 +127,12 @@ export interface BuiltHandoff {
 export type HandoffBuild =
   | BuiltHandoff
   /** There is something to tell, and no room for one item of it (C6.9). */
-  | { readonly kind: "failed"; readonly code: "HANDOFF_BUDGET_TOO_SMALL"; readonly budget: HandoffBudget }
+  | {
+      readonly kind: "failed";
+      readonly code: "HANDOFF_BUDGET_TOO_SMALL";
+      readonly budget: HandoffBudget;
+      /** What it would have covered: that does not depend on room. */
+      readonly coveredRuns: readonly OrdinalRange[];
+    }
   /** There is nothing to tell. */
   | { readonly kind: "empty" };
