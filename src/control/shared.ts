@@ -46,6 +46,8 @@ export interface Shared {
   readonly betweenTrees: BetweenTrees;
   /** Sessions of providers that are being closed. */
   readonly closing: Map<ThreadId, Promise<void>>;
+  /** Native forks that a provider has not answered, also of runs that are over: what they will have made cannot be looked for yet. */
+  readonly forking: Map<ThreadId, Promise<void>>;
   readonly reservationsOf: ReservationsOf;
   readonly releases: Releases;
   readonly inspect: Inspect | undefined;

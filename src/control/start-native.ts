@@ -4,7 +4,7 @@
  *
  * - A1 A conversation that cannot be resumed is given up once, for a new one that is told everything; never in silence.
  * - A2 The intent to fork stands in the store before the call, and is taken back or resolved after it. A crash in between
- *   leaves it, and the fork is looked for before another is asked for.
+ *   leaves it, and the fork is looked for before another is asked for. While the provider has not answered, nobody looks.
  * - A3 Who is not signed in is told so: no other way is tried.
  */
 import { CoppiceError, describeError, RejectedError, TransientError } from "../protocol/errors.ts";
@@ -12,6 +12,7 @@ import type { ProviderThreadId, RunId, TransferId } from "../protocol/ids.ts";
 import type { NativeThread } from "../protocol/native-events.ts";
 import type { NativeRef, ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
+import { abortable } from "../platform/abortable.ts";
 import { delay } from "../platform/clock.ts";
 import { intendNative } from "../lineage/transfer.ts";
 import type { StartBase } from "../lineage/start-plan.ts";
@@ -37,6 +38,8 @@ export class NativeStart {
   readonly #to: Destination;
   readonly #signal: AbortSignal;
   readonly #clock: RunClock;
+  /** Its session may be at another run by the time that a provider answers. */
+  readonly #runId: RunId;
 
   constructor(
     tree: Tree,
@@ -52,10 +55,7 @@ export class NativeStart {
     this.#to = to;
     this.#signal = signal;
     this.#clock = clock;
-  }
-
-  get #runId(): RunId {
-    return this.#session.run!.id;
+    this.#runId = session.run!.id;
   }
 
   /** True when the conversation goes on; false when it is given up, which its record says. */
@@ -112,7 +112,7 @@ export class NativeStart {
     try {
       const forkThread = nativeCall(this.#native.session, "forkThread");
       const given = { source: sourceRef, boundary, turns, intentId: intent, signal: this.#signal };
-      const answer = await this.#clock.stoppedDuring(() => forkThread(given));
+      const answer = await this.#clock.stoppedDuring(() => this.#untilAnswered(forkThread(given)));
       forked = await this.#nobodys(named(answer), sourceRef);
     } catch (error) {
       this.#signal.throwIfAborted();
@@ -131,6 +131,19 @@ export class NativeStart {
     }
     await this.#adopt(transferId, forked, sourceRef);
     return true;
+  }
+
+  /** The run may be stopped, and given up, before it is. */
+  async #untilAnswered<T>(call: Promise<T>): Promise<T> {
+    const { forking } = this.#tree.shared;
+    const { threadId } = this.#session.agent;
+    const over = call.then(IGNORE, IGNORE);
+    forking.set(threadId, over);
+    try {
+      return await call;
+    } finally {
+      forking.delete(threadId);
+    }
   }
 
   /** @throws RejectedError `PROVIDER_PROTOCOL` for a conversation that somebody has: two threads never share one. */
@@ -152,6 +165,9 @@ export class NativeStart {
    */
   async settleIntent(transfer: TransferRecord, sourceRef: NativeRef): Promise<void> {
     const { session } = this.#native;
+    // Asked for by a run that was stopped: until the provider has answered, what it makes is not there to be found (C5.19).
+    const asked = this.#tree.shared.forking.get(this.#session.agent.threadId);
+    if (asked !== undefined) await this.#clock.stoppedDuring(() => abortable(this.#signal, () => asked));
     if (!hasNative(session, "findForks")) throw indeterminate(transfer.id);
     const found = await nativeCall(
       session,
@@ -199,6 +215,8 @@ export class NativeStart {
     this.#native.thread = { id: made, thread: forked };
   }
 }
+
+const IGNORE = (): void => undefined;
 
 function giveUp(tx: Transaction, id: ProviderThreadId): void {
   const record = must(tx.store.providerThread(id), "provider thread", id);

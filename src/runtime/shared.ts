@@ -81,6 +81,7 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     reservationsOf: of.reservationsOf,
     releases: new Releases(),
     closing: new Map(),
+    forking: new Map(),
     inspect: options.inspect,
     toolHost: createToolHost({
       tools,

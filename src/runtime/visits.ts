@@ -40,6 +40,7 @@ type Given = Pick<
   | "apply"
   | "look"
   | "isMine"
+  | "forking"
   | "sessionOf"
   | "processesOf"
 >;
@@ -55,7 +56,7 @@ export class Visits {
   /** What the commands on threads have of it. */
   ports(): Given {
     const { shared, owned, isMine } = this.#ports;
-    const { store, ids, logger, redact, lineage, summariser, clock } = shared;
+    const { store, ids, logger, redact, lineage, summariser, clock, forking } = shared;
     return {
       store,
       ids,
@@ -68,6 +69,7 @@ export class Visits {
       apply: (tree, plan) => this.#apply(tree, plan),
       look: (tree, plan) => store.read((view) => plan(new Look(view, this.#contextOf(view, tree)))),
       isMine,
+      forking,
       sessionOf: async ({ treeId, threadId }, provider) => {
         const session = (await owned(treeId))?.sessions.get(threadId);
         if (session?.provider.loop !== "theirs" || session.agent.config.provider !== provider) return null;

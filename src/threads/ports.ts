@@ -13,6 +13,7 @@ import type { StartProcess } from "../platform/process.ts";
 import type { Redact } from "../platform/redact.ts";
 import type { WorkspaceCapture } from "../platform/workspace/port.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import type { Shared } from "../control/shared.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { ChooseSummariser } from "../lineage/handoff/summarise.ts";
 import type { NativeSession, ProviderAdapter } from "../providers/port.ts";
@@ -53,6 +54,7 @@ export interface ThreadPorts {
   look<T>(tree: TreeId, plan: (look: Look) => T): Promise<T>;
   /** Whether this process owns the tree, or is opening it or giving it back. */
   isMine(tree: TreeId): boolean;
+  readonly forking: Shared["forking"];
   /** The session that a loaded agent has with this provider; null for one that is not loaded, or is with another. */
   sessionOf(agent: AgentRecord, provider: string): Promise<NativeSession | null>;
   /** How a session that is opened to read starts processes: registered with the agent's tree, where it is this process's. */

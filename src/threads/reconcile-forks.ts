@@ -3,7 +3,8 @@
  * was to be forked from, and taken in; where there is none, or nobody can say whose it is, the intent is taken back and the
  * next run asks again.
  *
- * - F1 Only of a thread without a run: one that is under way settles its own.
+ * - F1 Only of a thread without a run: one that is under way settles its own. Nor of one whose provider has not answered yet: it
+ *   may still make what is looked for.
  * - F2 Looked for outside of any commit, decided again in it: an intent that has moved meanwhile is left.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
@@ -48,7 +49,7 @@ export async function settleForkIntents(ports: ThreadPorts, id: string): Promise
 function doubtfulIn({ store, context }: Look, ports: ThreadPorts, id: string): Doubtful[] {
   const agent = requireThread(store, id);
   const others = !ports.isMine(agent.treeId) && liveOwner(store, agent.treeId, ports.provenDead) !== null;
-  if (others || agent.currentRun !== null) return [];
+  if (others || agent.currentRun !== null || ports.forking.has(agent.threadId)) return [];
   return intentsOf(store, agent).map((transfer) => {
     const { sourcePoint: point, sourceThreadId } = transfer;
     const ofRun = store.runAt(sourceThreadId, point.ordinal)?.providerThreadId ?? null;

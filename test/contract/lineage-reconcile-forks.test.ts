@@ -138,4 +138,47 @@ describe.each(STORES)("forks in doubt on %s", (store) => {
     expect(ending).toBe("completed");
     expect(a.calls("findForks")).toEqual([]);
   });
+
+  test.for([true, false])(
+    "C5.19 X-4 a provider that has not answered a stopped run is waited for, and asked for no second fork; made before: %s",
+    async (done) => {
+      const { h, a } = await open();
+      const { thread } = await h.runtime.threads.fork(h.tree.id, { policy: { strategy: "native" } });
+      a.fault("forkThread", hang("late", { done }));
+      await h.runtime.threads.continue(thread.id, "two");
+      await a.gates.arrived("late");
+      const tree = await h.runtime.openTree({ id: thread.id });
+      await tree.root.interrupt();
+      // The grace time of what was stopped is over.
+      await h.clock.advance(60_000);
+      await h.runtime.threads.reconcile(thread.id);
+      expect((await forkOf(h, thread.id)).intent).not.toBeNull();
+      expect(a.calls("findForks")).toEqual([]);
+
+      const work = await h.runtime.threads.continue(thread.id, "again");
+      await h.clock.advance(60_000);
+      expect(a.calls("findForks")).toEqual([]);
+      a.gates.open("late");
+      expect(await work.outcome()).toMatchObject({ ending: "completed" });
+      expect(a.calls("forkThread")).toHaveLength(1);
+      expect(await forkOf(h, thread.id)).toMatchObject({ status: "consumed", intent: null });
+    },
+  );
+
+  test("C5.19 INT-3 and a run that waits for it can be stopped", async () => {
+    const { h, a } = await open();
+    const { thread } = await h.runtime.threads.fork(h.tree.id, { policy: { strategy: "native" } });
+    a.fault("forkThread", hang("never"));
+    await h.runtime.threads.continue(thread.id, "two");
+    await a.gates.arrived("never");
+    const tree = await h.runtime.openTree({ id: thread.id });
+    await tree.root.interrupt();
+    await h.clock.advance(60_000);
+    const work = await h.runtime.threads.continue(thread.id, "again");
+    await h.clock.settle();
+    await tree.root.interrupt();
+    expect(await work.outcome()).toMatchObject({ ending: "interrupted" });
+    expect((await forkOf(h, thread.id)).intent).not.toBeNull();
+    a.gates.openAll();
+  });
 });
