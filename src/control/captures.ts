@@ -49,6 +49,7 @@ async function capture(tree: Tree, runId: RunId, signal: AbortSignal): Promise<v
   const within = { clock, limitMs: lineage.workspaceMs, signal };
   let state: State;
   try {
+    using _ = await tree.shared.folders.share(folder, signal);
     const capturing = workspaces.capture!.capture(folder, request, within);
     const found = await inItsTime(capturing, within, tree.limits.interruptGraceMs);
     if (found.status === "ready") {

@@ -90,6 +90,9 @@ async function start(tree: Tree, candidate: Candidate, grant: Grant, way: Way): 
     await session.drive;
     // Nor with the capture of what a run has left that was settled since this one was admitted.
     await tree.jobs.of(threadId);
+    // Nor with a checkpoint that is written back there for another agent; until the run is stored, none is.
+    const { workspace } = session.agent.config;
+    using _ = workspace === null ? null : await tree.shared.folders.share(workspace);
     // Who dropped it meanwhile sees to its run, and to the wake that follows.
     asked = isLoaded(tree, session);
     let run = asked ? await take(tree, session, candidate, grant, way, fresh) : null;

@@ -2,7 +2,7 @@
 import type { ChooseSummariser } from "../lineage/handoff/summarise.ts";
 import type { AgentConfig, Effect } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { ThreadId } from "../protocol/ids.ts";
+import type { ThreadId, TreeId } from "../protocol/ids.ts";
 import { ASSUMED_CONTEXT_WINDOW } from "../protocol/limits.ts";
 import type { LineageLimits } from "../protocol/lineage-limits.ts";
 import type { Profile } from "../protocol/profile.ts";
@@ -20,6 +20,7 @@ import type { Inspect } from "../session/lifecycle.ts";
 import type { Store } from "../store/port.ts";
 import type { BetweenTrees } from "./between-trees.ts";
 import type { Releases, ReservationsOf } from "./budget-scopes.ts";
+import type { Folders } from "./folders.ts";
 import type { LongVerbs } from "./long-commands.ts";
 import { requireEnforced } from "../policy/resolve-config.ts";
 import type { ConfigRequest, PlanContext, Workspaces } from "./transaction.ts";
@@ -46,6 +47,10 @@ export interface Shared {
   readonly betweenTrees: BetweenTrees;
   /** Sessions of providers that are being closed. */
   readonly closing: Map<ThreadId, Promise<void>>;
+  /** Folders in which runs begin, captures are taken or checkpoints written back, in whatever tree. */
+  readonly folders: Folders;
+  /** Trees that this runtime has. */
+  readonly treesHere: () => Iterable<TreeId>;
   /** Native forks that a provider has not answered, also of runs that are over: what they will have made cannot be looked for yet. */
   readonly forking: Map<ThreadId, Promise<void>>;
   readonly reservationsOf: ReservationsOf;

@@ -90,6 +90,7 @@ class OwnRuntime implements Runtime {
     this.#shared = sharedOf(options, this.#sources, {
       control: (treeId) => this.#trees.requireOwned(treeId).handle.control,
       threadPorts: () => this.#threadPorts,
+      treesHere: () => this.#trees.known.keys(),
       reservationsOf: (id) => this.#trees.known.get(id)?.tree.reservations,
       mirror: async (threadId) => (this.#closing !== null ? undefined : this.threads.mirror(threadId)),
     });

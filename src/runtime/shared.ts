@@ -1,6 +1,7 @@
 /** What all trees of a runtime share, built once of its options: its parts, with what is left out filled in. */
 import type { AgentControl } from "../control/agent-control.ts";
 import { Releases } from "../control/budget-scopes.ts";
+import { Folders } from "../control/folders.ts";
 import { requireEnforcedBy, type Shared } from "../control/shared.ts";
 import { BackOff } from "../execution/back-off.ts";
 import type { ThreadId, TreeId } from "../protocol/ids.ts";
@@ -32,6 +33,7 @@ export interface OfTheRuntime {
   readonly control: (tree: TreeId) => AgentControl;
   readonly threadPorts: () => ThreadPorts;
   readonly reservationsOf: Shared["reservationsOf"];
+  readonly treesHere: Shared["treesHere"];
   readonly mirror: (thread: ThreadId) => Promise<void>;
 }
 
@@ -82,6 +84,8 @@ export function sharedOf(options: RuntimeOptions, sources: ConfigSources, of: Of
     releases: new Releases(),
     closing: new Map(),
     forking: new Map(),
+    folders: new Folders(),
+    treesHere: of.treesHere,
     inspect: options.inspect,
     toolHost: createToolHost({
       tools,

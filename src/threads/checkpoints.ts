@@ -2,17 +2,18 @@
  * The workspace checkpoints of a thread's runs (lineage C1.18): seen, compared, written back and removed. Restoring writes files
  * and nothing else of the user's: no index, branch or stash.
  *
- * - W1 Nothing is written while a run is active in the folder: the thread's own next run waits for it, and a run of another agent
- *   of the tree in the same folder is in its way.
+ * - W1 Nothing is written while a run is active in the folder, of whatever tree of this runtime: one that is active is in its way,
+ *   and one that is to begin waits for it. Other processes are not known of.
  * - W2 What the port could not or would not do is an answer.
  * - W3 An archived thread keeps none: they go when it is archived, and again with each archiving of it.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
-import type { RunId } from "../protocol/ids.ts";
+import type { RunId, TreeId } from "../protocol/ids.ts";
 import type { Begin } from "../platform/abortable.ts";
-import { isSettled, type RunRecord } from "../protocol/run.ts";
-import type { Look, Transaction } from "../control/transaction.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import { overlap } from "../platform/workspace.ts";
+import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type {
   Difference,
@@ -147,7 +148,7 @@ function noteRemoved(tx: Transaction, id: RunId): void {
   tx.emit("run.captured", tx.agent(run.threadId), { runId: id }, { ...workspace });
 }
 
-/** With the thread's place among what is done in its workspace: no run of it begins meanwhile. */
+/** With the thread's place among what is done in its workspace, and with the folder alone: no run begins there meanwhile. */
 function alone<T>(
   ports: ThreadPorts,
   tree: Tree,
@@ -157,14 +158,16 @@ function alone<T>(
 ): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const job = async (signal: AbortSignal): Promise<T> => {
-    const found = await tree.look((look) => {
-      const ready = readyAt(look.store, id, runId);
-      requireIdle(look, ready);
+    const { folder } = await tree.read((view) => readyAt(view, id, runId));
+    using _ = await tree.shared.folders.alone(folder, signal);
+    const found = await tree.read((view) => {
+      const ready = readyAt(view, id, runId);
+      requireIdle(view, tree.shared.treesHere(), ready);
       return ready;
     });
     // The lease may be lost, or given back, since it was asked for: the folder is the next owner's then.
     tree.requireOwned();
-    return act(found, withinOf(ports, signal));
+    return await act(found, withinOf(ports, signal));
   };
   tree
     .read((view) => requireThread(view, id))
@@ -173,15 +176,17 @@ function alone<T>(
 }
 
 /** @throws RejectedError `THREAD_BUSY`. */
-function requireIdle({ store, treeId, context }: Look, { agent, folder }: Found): void {
-  const active = store
-    .openRuns(treeId)
-    .find((run) => !isSettled(run) && store.agent(run.threadId)?.config.workspace === folder);
-  if (active === undefined && !context.isStarting(agent.threadId)) return;
+function requireIdle(view: StoreView, trees: Iterable<TreeId>, { agent, folder }: Found): void {
+  const worksThere = ({ threadId }: RunRecord): boolean => {
+    const workspace = view.agent(threadId)?.config.workspace ?? null;
+    return workspace !== null && overlap(workspace, folder);
+  };
+  const active = [...trees].flatMap((id) => view.openRuns(id)).find(worksThere);
+  if (active === undefined) return;
   throw new RejectedError(
     "THREAD_BUSY",
     `a run is active in ${folder}, whose files it may be writing; wait until it is idle, or interrupt it.`,
-    { threadId: agent.threadId, executionId: active?.id ?? null },
+    { threadId: agent.threadId, executionId: active.id },
   );
 }
 
