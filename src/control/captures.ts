@@ -4,7 +4,8 @@
  *
  * - K1 A checkpoint never changes how a run has ended. What could not be captured is `missing`, with its reason; where
  *   nothing can be captured at all (no git, no repository) the checkpoint is of the context alone and says so.
- * - K2 The note is taken while the lease is held, so also while the tree is being given back.
+ * - K2 An archived thread keeps none, also where it was archived while one was taken.
+ * - K3 The note is taken while the lease is held, so also while the tree is being given back.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import { describeError } from "../protocol/errors.ts";
@@ -58,8 +59,16 @@ async function capture(tree: Tree, runId: RunId, signal: AbortSignal): Promise<v
   } catch (error) {
     state = { status: "missing", reason: describeError(error) };
   }
-  const event = await tree.shared.store.commit(tree.lease, (tx) => note(tree, tx, runId, state));
+  const { event, archived } = await tree.shared.store.commit(tree.lease, (tx) => ({
+    event: note(tree, tx, runId, state),
+    archived: tx.agent(threadId)?.state === "archived",
+  }));
   if (event !== null) tree.events.publish([event]);
+  if (!archived || state.status !== "ready") return;
+  // What was archived meanwhile was pruned without it. Its record stays, so that another archiving can remove what this cannot.
+  const gone = await workspaces.capture!.remove(folder, state.ref, within);
+  if (gone.status === "ready") return;
+  tree.shared.logger.warn({ threadId, ref: state.ref, reason: gone.reason }, "a checkpoint was not removed");
 }
 
 /** Who does not keep to the time that was given has a grace time, and is not waited for any longer. */
@@ -88,6 +97,7 @@ function wantedOf(view: StoreView, runId: RunId) {
   const run = view.run(runId);
   const agent = run === undefined ? undefined : view.agent(run.threadId);
   if (run?.checkpoint?.workspace.status !== "missing" || agent === undefined) return null;
+  if (agent.state === "archived") return null;
   const { workspace: folder } = agent.config;
   if (folder === null) return null;
   return {

@@ -4,12 +4,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import type { WorkspaceCapture } from "../../src/platform/workspace/port.ts";
 import { call, gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { commandTree } from "../../src/runtime/command-tree.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { harness, type Harness, type HarnessOptions, STORES } from "../support/harness.ts";
-import { TestRepository } from "../support/repository.ts";
+import { NO_CAPTURE } from "../support/no-capture.ts";
+import { temporaryFolder, TestRepository } from "../support/repository.ts";
 
 /** Real processes, on a machine that may be busy. */
 const processes = { timeout: 120_000 };
@@ -177,6 +179,44 @@ describe.each(STORES)("checkpoints of workspaces on %s", processes, (store) => {
     expect((await threads.archive(id)).status).toBe("archived");
   });
 });
+
+test.for(STORES)(
+  "C1.18 C2.1 [%s] one that is taken while its thread is archived is removed too",
+  async (store) => {
+    const begun = Promise.withResolvers<void>();
+    const taken = Promise.withResolvers<void>();
+    const kept = new Set<string>();
+    const ready = { status: "ready" } as const;
+    const capture: WorkspaceCapture = {
+      ...NO_CAPTURE,
+      async capture(_, { name: ref }) {
+        begun.resolve();
+        await taken.promise;
+        kept.add(ref);
+        return { ...ready, ref, tree: "tree", summary: "", files: [], omitted: [] };
+      },
+      async remove(_, ref) {
+        kept.delete(ref);
+        return ready;
+      },
+    };
+    await using h: Harness = await harness({
+      store,
+      runtime: { workspaceCapture: capture },
+      tree: { workspace: temporaryFolder() },
+      scripts: { "*": [repeat(say("ok"))] },
+    });
+    await h.ask("one");
+    await begun.promise;
+    const capturing = h.tree.control.tree.jobs.of(h.tree.id);
+    await h.runtime.threads.close(h.tree.id);
+    expect((await h.runtime.threads.archive(h.tree.id)).status).toBe("archived");
+    taken.resolve();
+    await capturing;
+    expect([...kept]).toEqual([]);
+    expect((await h.runtime.threads.checkpoints(h.tree.id)).rows).toMatchObject([{ status: "none" }]);
+  },
+);
 
 test("C1.18 a thread without captures has no checkpoints, and what cannot be compared is an answer", async () => {
   const r = new TestRepository();
