@@ -4,6 +4,7 @@
  */
 import { CoppiceError, type ErrorCode } from "../protocol/errors.ts";
 import { isThreadId } from "../protocol/ids.ts";
+import { commandLine } from "./screen/command-line.ts";
 
 export const EXIT = {
   ok: 0,
@@ -31,20 +32,22 @@ export const EXIT_CODES = [
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** An error of the command line itself. */
+/** An error of the command line itself; `see` is the command to look at next, without `npx coppice`. */
 export class CommandError extends Error {
   readonly exit: ExitCode;
   readonly code: string;
+  readonly see: string | null;
 
-  constructor(exit: ExitCode, code: string, message: string) {
+  constructor(exit: ExitCode, code: string, message: string, see: string | null = null) {
     super(message);
     this.exit = exit;
     this.code = code;
+    this.see = see;
   }
 }
 
-export function badUse(message: string): CommandError {
-  return new CommandError(EXIT.badUse, "INVALID_ARGUMENT", message);
+export function badUse(message: string, see: string | null = null): CommandError {
+  return new CommandError(EXIT.badUse, "INVALID_ARGUMENT", message, see);
 }
 
 const BY_CODE: Partial<Record<ErrorCode, ExitCode>> = {
@@ -111,14 +114,28 @@ const LOOK: Partial<Record<ErrorCode, string>> = {
   FORK_UNCOMMITTED_MESSAGE: "thread transcript",
   ROLLBACK_TARGET_INVALID: "thread transcript",
   THREAD_INVARIANT_VIOLATION: "thread show",
+  TRANSFER_SOURCE_UNRESOLVABLE: "transfers",
+  AGENT_NOT_FOUND: "tree",
 };
+const OF_NO_THREAD: readonly ErrorCode[] = [
+  "THREAD_NOT_FOUND",
+  "TRANSFER_SOURCE_UNRESOLVABLE",
+  "AGENT_NOT_FOUND",
+];
 
-function lookAt({ code, details }: CoppiceError): string | null {
+function lookAt({ code, details }: CoppiceError, named: string | undefined): string | null {
   const look = LOOK[code];
-  if (look === undefined) return null;
-  if (code === "THREAD_NOT_FOUND") return look;
-  const thread = details["threadId"];
-  return `${look} ${typeof thread === "string" && isThreadId(thread) ? thread : "<thread>"}`;
+  if (look === undefined || OF_NO_THREAD.includes(code)) return look ?? null;
+  const thread = [details["threadId"], named].find((id) => typeof id === "string" && isThreadId(id));
+  return typeof thread === "string" ? `${look} ${thread}` : null;
+}
+
+/** What the command that failed was about. */
+export interface FailedAt {
+  readonly store?: string | undefined;
+  readonly tree?: string | undefined;
+  /** The first of its arguments that is the id of a thread. */
+  readonly thread?: string | undefined;
 }
 
 export interface Failure {
@@ -127,12 +144,14 @@ export interface Failure {
   readonly message: string;
 }
 
-export function failureOf(error: unknown): Failure {
-  if (error instanceof CommandError) return error;
+export function failureOf(error: unknown, at: FailedAt = {}): Failure {
+  if (error instanceof CommandError) {
+    const { exit, code, message, see } = error;
+    return { exit, code, message: withLook(message, see, at) };
+  }
   if (CoppiceError.is(error)) {
     const timedOut = error.details["timedOut"] === true;
-    const look = lookAt(error);
-    const message = look === null ? error.message : `${error.message} See: npx coppice ${look}`;
+    const message = withLook(error.message, lookAt(error, at.thread), at);
     return { exit: timedOut ? EXIT.timeOut : exitOf(error.code), code: error.code, message };
   }
   const message = error instanceof Error ? error.message : String(error);
@@ -141,4 +160,10 @@ export function failureOf(error: unknown): Failure {
     code: "INVARIANT_BROKEN",
     message: `${message} This is a bug, please report it.`,
   };
+}
+
+/** The command to look at names the store that the failed one was about, and its tree where it is about one. */
+function withLook(message: string, look: string | null, { store, tree }: FailedAt): string {
+  if (look === null) return message;
+  return `${message} See: ${commandLine(look, { tree: look === "tree" ? tree : undefined, store })}`;
 }

@@ -9,27 +9,22 @@ export async function findTree(store: Store, tree: string | undefined, agent?: s
   if (agent !== undefined && isThreadId(agent)) {
     const record = await store.read((view) => view.agent(agent));
     if (record !== undefined) return new TreeReader(store, record.treeId);
-    throw notFound(
-      "AGENT_NOT_FOUND",
-      `no agent ${agent} is in ${store.name}. List them with: npx coppice tree`,
-    );
+    throw notFound(`no agent ${agent} is in ${store.name}.`, "tree");
   }
   const newest = await store.read((view) => view.treeIds({ limit: 1 }).rows[0]);
   if (newest !== undefined) return new TreeReader(store, newest);
-  throw notFound("AGENT_NOT_FOUND", `there is no tree in ${store.name} yet. Grow one with: npx coppice demo`);
+  throw notFound(`there is no tree in ${store.name} yet; grow one.`, "demo");
 }
 
 async function named(store: Store, tree: string): Promise<TreeReader> {
   if (!isThreadId(tree)) {
-    throw badUse(
-      `\`${tree}\` is not the id of a tree; it looks like thread_…. List the trees with: npx coppice`,
-    );
+    throw badUse(`\`${tree}\` is not the id of a tree; it looks like thread_…. List the trees.`, "");
   }
   const found = await store.read((view) => view.tree(tree));
   if (found !== undefined) return new TreeReader(store, tree);
-  throw notFound("AGENT_NOT_FOUND", `no tree ${tree} is in ${store.name}. List the trees with: npx coppice`);
+  throw notFound(`no tree ${tree} is in ${store.name}; list the trees.`, "");
 }
 
-function notFound(code: string, message: string): CommandError {
-  return new CommandError(EXIT.notFound, code, message);
+function notFound(message: string, see: string): CommandError {
+  return new CommandError(EXIT.notFound, "AGENT_NOT_FOUND", message, see);
 }

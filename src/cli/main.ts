@@ -14,18 +14,57 @@ import { addThread } from "./commands/thread.ts";
 import { addRun } from "./commands/run.ts";
 import { addTree } from "./commands/tree.ts";
 import { addWhy } from "./commands/why.ts";
-import { badUse, EXIT, EXIT_CODES } from "./failure.ts";
+import { badUse, EXIT, EXIT_CODES, type FailedAt, failureOf } from "./failure.ts";
+import { isThreadId } from "../protocol/ids.ts";
 import { sentence } from "./screen/words.ts";
 import { Terminal } from "./terminal.ts";
 
 export async function main(args: readonly string[]): Promise<void> {
-  const terminal = new Terminal();
+  process.exitCode = await run(args, new Terminal());
+  await flushed();
+  // A tool or a provider that ignores its end must not hold the process.
+  process.exit();
+}
+
+/** One call of the program, but for the end of the process: its exit code. */
+export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const json = optionsOf(args).includes("--json");
   let faults = "";
+  let acting: Command | null = null;
+  const program = programOf(terminal)
+    .configureOutput({ writeOut: (text) => terminal.raw(text), writeErr: (text) => (faults += text) })
+    .hook("preAction", (_, command) => {
+      acting = command;
+      handDown(program, command);
+    });
+  inherit(program);
+  try {
+    // Node has put it where an argument's bytes were not UTF-8: what was meant is lost.
+    if (args.some((arg) => arg.includes("\uFFFD"))) {
+      throw badUse("an argument is not UTF-8, or holds the character U+FFFD; give text in UTF-8.");
+    }
+    requireHelped(program, args);
+    await program.parseAsync([...args], { from: "user" });
+    return Number(process.exitCode ?? EXIT.ok);
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
+    // `agent` alone: commander has written its help.
+    if (error instanceof CommanderError && error.code === "commander.help") {
+      terminal.note(faults.trimEnd());
+      return EXIT.badUse;
+    }
+    const reason: unknown = terminal.signal.aborted ? terminal.signal.reason : error;
+    const known = reason instanceof CommanderError ? misused(reason, faults, meant(program, args)) : reason;
+    const failure = failureOf(known, failedAt(acting));
+    return terminal.fail({ ...failure, message: withoutLong(failure.message, args) }, json);
+  }
+}
+
+/** All commands, with what they take. */
+export function programOf(terminal: Terminal): Command {
   const program = new Command("coppice")
     .description("A multi-agent actor runtime: run, watch and steer trees of agents.")
     .version(version())
-    .configureOutput({ writeOut: (text) => terminal.raw(text), writeErr: (text) => (faults += text) })
     .configureHelp({ showGlobalOptions: false, subcommandTerm: (command) => command.name() })
     .helpCommand("help [command]", "the help of a command")
     .addHelpText("after", `\n${EXIT_CODES}`)
@@ -44,42 +83,38 @@ export async function main(args: readonly string[]): Promise<void> {
   addContext(program, terminal);
   addHandoff(program, terminal);
   addDoctor(program, terminal, version());
-  inherit(program);
-  program.hook("preAction", (_, command) => handDown(program, command));
-  try {
-    // Node has put it where an argument's bytes were not UTF-8: what was meant is lost.
-    if (args.some((arg) => arg.includes("\uFFFD"))) {
-      throw badUse("an argument is not UTF-8, or holds the character U+FFFD; give text in UTF-8.");
-    }
-    await program.parseAsync([...args], { from: "user" });
-  } catch (error) {
-    process.exitCode = end(terminal, error, faults, json, meant(program, args));
-  }
-  await flushed();
-  // A tool or a provider that ignores its end must not hold the process.
-  process.exit();
+  return program;
 }
 
-function end(
-  terminal: Terminal,
-  error: unknown,
-  faults: string,
-  json: boolean,
-  { path, unknown }: Meant,
-): number {
-  if (terminal.signal.aborted) return terminal.fail(terminal.signal.reason, json);
-  if (!(error instanceof CommanderError)) return terminal.fail(error, json);
-  if (error.exitCode === 0) return EXIT.ok;
-  // `agent` alone: commander has written its help.
-  if (error.code === "commander.help") terminal.note(faults.trimEnd());
-  if (error.code === "commander.help") return EXIT.badUse;
+function misused(error: CommanderError, faults: string, { path, unknown }: Meant): Error {
   const help = `See: npx ${path} --help`;
   const misnamed = ["commander.excessArguments", "commander.unknownCommand"].includes(error.code);
-  if (misnamed && unknown !== null)
-    return terminal.fail(badUse(`there is no command ${unknown}. ${help}`), json);
+  if (misnamed && unknown !== null) return badUse(`there is no command ${unknown}. ${help}`);
   const message = faults.trim().replace(/^error: /, "");
-  const text = sentence(message === "" ? error.message : message);
-  return terminal.fail(badUse(`${text} ${help}`), json);
+  return badUse(`${sentence(message === "" ? error.message : message)} ${help}`);
+}
+
+/** `help` of a command that there is not: commander would show another one's. */
+function requireHelped(program: Command, args: readonly string[]): void {
+  const { path, unknown, helps } = meant(program, args);
+  if (helps && unknown !== null) throw badUse(`there is no command ${unknown}. See: npx ${path} --help`);
+}
+
+function failedAt(command: Command | null): FailedAt {
+  if (command === null) return {};
+  const { store, tree, thread } = command.opts<Readonly<Record<string, string | undefined>>>();
+  return { store, tree, thread: [...command.args, thread ?? ""].find(isThreadId) };
+}
+
+const LONG_CHARACTERS = 300;
+const SHOWN_CHARACTERS = 80;
+
+/** What was given is repeated in part where it is long: nobody reads 100 kB of an error. */
+function withoutLong(message: string, args: readonly string[]): string {
+  return args
+    .flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)])
+    .filter(({ length }) => length > LONG_CHARACTERS)
+    .reduce((text, arg) => text.replaceAll(arg, () => `${arg.slice(0, SHOWN_CHARACTERS)}…`), message);
 }
 
 /** What stands before a `--`: behind it there are no options. */
@@ -93,19 +128,29 @@ interface Meant {
   readonly path: string;
   /** What stands where the name of a command would. */
   readonly unknown: string | null;
+  /** Its help is asked for with the word, not the option. */
+  readonly helps: boolean;
 }
 
 function meant(program: Command, args: readonly string[]): Meant {
   const names = ["coppice"];
   let command = program;
-  for (const word of optionsOf(args).filter((arg) => !arg.startsWith("-"))) {
+  let helps = false;
+  for (const word of wordsOf(program, optionsOf(args))) {
     if (command.commands.length === 0) break;
     const next = command.commands.find((child) => child.name() === word);
-    if (next === undefined) return { path: names.join(" "), unknown: word };
-    names.push(word);
-    command = next;
+    if (next !== undefined) names.push(word);
+    else if (word === "help" && !helps) helps = true;
+    else return { path: names.join(" "), unknown: word, helps };
+    command = next ?? command;
   }
-  return { path: names.join(" "), unknown: null };
+  return { path: names.join(" "), unknown: null, helps };
+}
+
+/** What is neither an option nor the value of one of the program's own, which stand before the command. */
+function wordsOf({ options }: Command, args: readonly string[]): readonly string[] {
+  const valued = options.filter((option) => option.required).map(({ long }) => long);
+  return args.filter((arg, at) => !arg.startsWith("-") && !valued.includes(args[at - 1]));
 }
 
 /** Options before the command are meant for it: the program itself would read them and the command act without. */

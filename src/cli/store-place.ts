@@ -26,9 +26,10 @@ export function storePlace(option: string | undefined): StorePlace {
   return { path: join(base, "coppice", "store.db"), from: "your data folder" };
 }
 
-/** Where new trees and threads are kept when nothing else is said. */
+/** Where new trees and threads are kept when nothing else is said. @throws CommandError where a folder stands. */
 export function newStorePlace(option: string | undefined): StorePlace {
   const place = storePlace(option);
+  if (existsSync(place.path)) requireFile(place.path);
   if (place.from !== "your data folder") return place;
   return { path: resolve(LOCAL_FOLDER, "store.db"), from: "this folder" };
 }
@@ -63,8 +64,12 @@ export function requireStore(place: StorePlace): void {
       `there is no store at ${place.path} (from ${place.from}). Make one with: npx coppice demo, or npx coppice thread new. Or name another with --store.`,
     );
   }
-  if (statSync(place.path).isDirectory()) {
-    throw new CommandError(EXIT.store, "STORE_IO", `${place.path} is a folder; name the store's file in it.`);
+  requireFile(place.path);
+}
+
+function requireFile(path: string): void {
+  if (statSync(path).isDirectory()) {
+    throw new CommandError(EXIT.store, "STORE_IO", `${path} is a folder; name the store's file in it.`);
   }
 }
 

@@ -24,6 +24,7 @@ export function storeTroubleLogger(tell: (line: string) => void): Logger {
 
 /** A store that is damaged is not tried again: whoever asked is refused. */
 function isTrouble(code: unknown): code is ErrorCode {
-  if (typeof code !== "string" || !code.startsWith("STORE_") || !Object.hasOwn(ERROR_TABLE, code)) return false;
+  if (typeof code !== "string" || !code.startsWith("STORE_") || !Object.hasOwn(ERROR_TABLE, code))
+    return false;
   return ERROR_TABLE[code as ErrorCode].family === "transient";
 }

@@ -8,7 +8,7 @@
  */
 import { stripVTControlCharacters } from "node:util";
 import { systemClock } from "../platform/clock.ts";
-import { CommandError, EXIT, failureOf } from "./failure.ts";
+import { CommandError, EXIT, type Failure } from "./failure.ts";
 
 export type Style = "bold" | "dim" | "green" | "yellow" | "red" | "cyan";
 
@@ -79,8 +79,7 @@ export class Terminal {
     return `\u001b[${on}m${text}\u001b[${off}m`;
   }
 
-  fail(error: unknown, json: boolean): number {
-    const { exit, code, message } = failureOf(error);
+  fail({ exit, code, message }: Failure, json: boolean): number {
     if (json) this.note(jsonLine({ error: { code, message, exit } }));
     else this.note(`coppice: ${clean(message)}`);
     return exit;

@@ -235,10 +235,13 @@ function known(run: RunFacts | undefined, reader: ThreadReader, point: string): 
 }
 
 function unknown({ threadId }: ThreadReader, point: string): RejectedError {
-  return notFound(`${threadId} has no ${point}; name a run, a message or a checkpoint that it has.`, {
-    threadId,
-    point,
-  });
+  return notFound(
+    `${threadId} has no point \`${point.slice(0, 80)}\`; name a run, a message or a checkpoint that it has.`,
+    {
+      threadId,
+      point,
+    },
+  );
 }
 
 function notFound(text: string, details: { readonly [key: string]: string | number }): RejectedError {

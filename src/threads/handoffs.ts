@@ -36,7 +36,7 @@ export function requireHandoff(view: StoreView, id: string): HandoffRecord {
   const shown = id.slice(0, 80);
   throw new RejectedError(
     "TRANSFER_SOURCE_UNRESOLVABLE",
-    `no handoff ${shown} is in this store; list those of the thread.`,
+    `no handoff \`${shown}\` is in this store; list those of the thread.`,
     { id: shown },
   );
 }

@@ -194,3 +194,30 @@ describe.each(Object.entries(STATES))(
     });
   },
 );
+
+describe("a demo on a disk without space", () => {
+  test("REC-3 says so once, is given back by an interrupt, and goes on where there is space again", async () => {
+    const path = join(place.path, "demo.db");
+    copyFileSync(place.store, path);
+    const args = ["--store", path, "--pace", "0"];
+    const full = {
+      NODE_OPTIONS: `--import ${PRELOAD}`,
+      TEST_PRAGMA: `PRAGMA max_page_count = ${pagesOf(path)}`,
+    };
+    const running = place.start(["demo", "--dir", place.dir, ...args], full);
+    let said = "";
+    await new Promise<void>((resolve) => {
+      running.child.stderr!.on("data", (text: string) => {
+        said += text;
+        if (said.includes("STORE_FULL")) resolve();
+      });
+    });
+    const { code, stderr } = await running.kill("SIGINT");
+    expect(code).toBe(130);
+    expect(stderr.match(/has no space left/g)).toHaveLength(1);
+    expect(stderr).toMatch(/It is tried again until it works; Ctrl-C gives the tree back/);
+    expect(stderr).toMatch(/Go on with: npx coppice demo --resume --store \S+\ncoppice: interrupted\.\n$/);
+    const resumed = await place.start(["demo", "--resume", ...args]).ended;
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining("Answer") });
+  }, 120_000);
+});

@@ -86,7 +86,7 @@ async function requestOf(
   if (named === undefined) {
     if (pending.length === 1) return pending[0]!;
     if (pending.length > 1) throw badUse(`${others}; name one of them after the agent.`);
-    throw notAsked(`${others}; see what is asked in the tree with: npx coppice tree`);
+    throw notAsked(`${others}; look at what is asked in the tree.`, "tree");
   }
   if (!isRequestId(named)) {
     throw badUse(`\`${named}\` is not the id of a question; it looks like req_…. ${others}.`);
@@ -100,7 +100,7 @@ async function requestOf(
       : record.threadId === agent.threadId
         ? `${named} is ${record.status} already; nothing was answered`
         : `${named} is asked by another agent`;
-  throw notAsked(`${fault}; ${others}. See what is asked in the tree with: npx coppice tree`);
+  throw notAsked(`${fault}; ${others}. Look at what is asked in the tree.`, "tree");
 }
 
 /** Tells who has the answer, and runs the tree here where that is asked for. */
@@ -121,6 +121,6 @@ export async function goOn(
   if (options.run === true) await runHere(terminal, at, options, receipt);
 }
 
-export function notAsked(message: string): CommandError {
-  return new CommandError(EXIT.notFound, "REQUEST_NOT_RESUMABLE", message);
+export function notAsked(message: string, see: string): CommandError {
+  return new CommandError(EXIT.notFound, "REQUEST_NOT_RESUMABLE", message, see);
 }

@@ -19,9 +19,10 @@ import { openForReading, storePlace } from "../store-place.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { goOn, notAsked } from "./answer.ts";
 import { act, commanding, type RunOptions, withRun } from "./commanding.ts";
-import { type TreeOptions, withStore, withTree } from "./options.ts";
+import { notBlank, type TreeOptions, withStore, withTree } from "./options.ts";
 
 const PAGE = 100;
+const LIST = "approvals";
 
 export function addApprovals(program: Command, terminal: Terminal): void {
   const approvals = program
@@ -47,7 +48,7 @@ export function addApprovals(program: Command, terminal: Terminal): void {
     )
       .description(`${verb} what an agent asks for`)
       .argument("<request>", "id of the approval, req_…")
-      .argument("[note]", "for whoever asked")
+      .argument("[note]", "for whoever asked", notBlank)
       .action((id: string, note: string | undefined, options: RunOptions) =>
         decide(terminal, id, { verdict, note: note ?? null }, options),
       );
@@ -109,12 +110,12 @@ function decide(
 
 /** The agent that waits for the approval. @throws CommandError when it is none, or is answered already. */
 async function askerOf(store: Store, id: string): Promise<ThreadId> {
-  if (!isRequestId(id)) throw badUse(`\`${id}\` is not the id of an approval; it looks like req_….`);
+  if (!isRequestId(id)) throw badUse(`\`${id}\` is not the id of an approval; it looks like req_….`, LIST);
   const request = await store.read((view) => view.request(id));
-  const hint = "List what is asked with: npx coppice approvals";
-  if (request === undefined) throw notAsked(`no request ${id} is in ${store.name}. ${hint}`);
+  if (request === undefined)
+    throw notAsked(`no request ${id} is in ${store.name}; list what is asked.`, LIST);
   if (request.status !== "pending")
-    throw notAsked(`${id} is ${request.status} already; nothing was answered. ${hint}`);
+    throw notAsked(`${id} is ${request.status} already; nothing was answered.`, LIST);
   if (request.kind === "approval") return request.threadId;
   throw badUse(
     `${id} is a question (${opening(request.text)}); answer it with: npx coppice agent answer ${request.threadId} ${id} --text "…"`,

@@ -51,6 +51,8 @@ export async function commanding(
   named: string | ((store: Store) => Promise<ThreadId>),
   use: (at: Commanded) => Promise<void>,
 ): Promise<void> {
+  if (options.config !== undefined && options.run !== true)
+    throw badUse("--config is of what runs the tree here; give --run, too, or leave it out.");
   const store = await openForWriting(storePlace(options.store));
   try {
     const target = typeof named === "string" ? named : await named(store);

@@ -16,13 +16,14 @@ import { Folder } from "../demo/folder.ts";
 import { DEMO_ASK, DEMO_RESIDENTS, DEMO_TITLE, ROOT_INSTRUCTIONS } from "../demo/job.ts";
 import { badUse } from "../failure.ts";
 import { Host, MODEL } from "../run-tree.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { createShow, type Show } from "../screen/show.ts";
 import { newStorePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
 import { paceOption } from "./commanding.ts";
 import { watchDemo } from "./demo-elsewhere.ts";
 import { printEnd, printStart } from "./demo-report.ts";
-import { type StoreOptions, withStore } from "./options.ts";
+import { notBlank, type StoreOptions, withStore } from "./options.ts";
 
 export interface DemoOptions extends StoreOptions {
   readonly dir?: string;
@@ -43,7 +44,7 @@ export function addDemo(program: Command, terminal: Terminal): void {
     .description("watch a tree of agents look through a folder; scripted, needs no key and no network")
     .option("--dir <folder>", "the folder; default: this one. Nothing outside of it is read")
     .option("--resume", "go on with the newest one, after an interrupt or a crash")
-    .option("--model <vendor/name>", "a real model, such as openai/gpt-5, through the AI SDK")
+    .option("--model <vendor/name>", "a real model, such as openai/gpt-5, through the AI SDK", notBlank)
     .addOption(new Option("--profile <name>", "the rules of the tree").choices(["default", "codex"]))
     .addOption(paceOption())
     .action((options: DemoOptions) => demo(terminal, options));
@@ -124,7 +125,9 @@ async function runHere(run: DemoRun): Promise<DemoEnd | null> {
     await follow.end();
     await show.end();
     if (terminal.signal.aborted)
-      terminal.note("The tree is given back as it is. Go on with: npx coppice demo --resume");
+      terminal.note(
+        `The tree is given back as it is. Go on with: ${commandLine("demo", { resume: true, store: options.store })}`,
+      );
   }
 }
 

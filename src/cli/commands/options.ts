@@ -36,6 +36,7 @@ export function withConfig(command: Command): Command {
   return command.option(
     "--config <file>",
     "a module of yours whose default export adds providers, tools and settings; else COPPICE_CONFIG",
+    notBlank,
   );
 }
 
@@ -60,6 +61,12 @@ export async function reading<T>(
   } finally {
     await store.close();
   }
+}
+
+/** A text that says something. */
+export function notBlank(text: string): string {
+  if (text.trim() !== "") return text;
+  throw new InvalidArgumentError("It is blank; say something, or leave it out.");
 }
 
 /** A whole number within bounds; `Infinity` is none. */

@@ -13,7 +13,7 @@ import { newStorePlace } from "../store-place.ts";
 import { clean, cleanLines, clip, type Terminal } from "../terminal.ts";
 import { messageOf, paceOption } from "./commanding.ts";
 import { folderOf } from "./folder-of.ts";
-import { type StoreOptions, withConfig, withStore } from "./options.ts";
+import { notBlank, type StoreOptions, withConfig, withStore } from "./options.ts";
 import { follow } from "./run-until-idle.ts";
 import { PROVIDER_HELP } from "./thread-life.ts";
 import { reportWorks } from "./wait-for-works.ts";
@@ -38,9 +38,13 @@ export function addRun(program: Command, terminal: Terminal): void {
   )
     .description("grow a new tree for one task, and print its answer")
     .argument("[task]", "what the root is to do; `-` or nothing reads standard input")
-    .option("--provider <name>", `what the root is: ${PROVIDER_HELP}; default: ${PRACTICE[0]}`)
-    .option("--model <name>", "its model: <vendor>/<name> of the AI SDK, or one that the agent knows")
-    .option("--effort <level>", "how much it thinks, where its provider has levels")
+    .option("--provider <name>", `what the root is: ${PROVIDER_HELP}; default: ${PRACTICE[0]}`, notBlank)
+    .option(
+      "--model <name>",
+      "its model: <vendor>/<name> of the AI SDK, or one that the agent knows",
+      notBlank,
+    )
+    .option("--effort <level>", "how much it thinks, where its provider has levels", notBlank)
     .option("--dir <folder>", "the folder that it works in; default: this one", ".")
     .addOption(new Option("--profile <name>", "the rules of the tree").choices(Object.keys(PROFILES)))
     .addOption(paceOption().hideHelp())

@@ -151,7 +151,8 @@ export async function runAt({ store }: At, thread: ThreadDocument, ordinal: numb
   throw new CommandError(
     EXIT.notFound,
     "SOURCE_POINT_NOT_FOUND",
-    `there is no run ${ordinal}: ${thread.id} ${has}. See: npx coppice thread show ${thread.id}`,
+    `there is no run ${ordinal}: ${thread.id} ${has}.`,
+    `thread show ${thread.id}`,
   );
 }
 

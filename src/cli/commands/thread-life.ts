@@ -13,6 +13,7 @@ import { titleOf } from "../screen/thread-lines.ts";
 import { newStorePlace } from "../store-place.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { folderOf } from "./folder-of.ts";
+import { notBlank } from "./options.ts";
 import {
   actOn,
   byOwnerOrHere,
@@ -42,8 +43,8 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
   })
     .description("make a thread, always a new one; nothing runs before its first message")
     .option("--title <title>", "1 to 200 characters; its objective, too")
-    .option("--provider <name>", `where it begins: ${PROVIDER_HELP}; default: ${PRACTICE[0]}`)
-    .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5")
+    .option("--provider <name>", `where it begins: ${PROVIDER_HELP}; default: ${PRACTICE[0]}`, notBlank)
+    .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5", notBlank)
     .option("--workspace <folder>", "the folder that it is about; default: this one", ".")
     .addOption(
       new Option("--continuity <how>", "projected-only: each run gets the pinned context alone").choices([
@@ -95,7 +96,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
         if ((title === undefined) === (options.untitled !== true)) {
           throw badUse("give either the title or --untitled.");
         }
-        if (title !== undefined) requireTitle(title);
+        if (title !== undefined) requireTitle(title, "the title");
         await changeThreads(options, null, async (at) => {
           const found = await at.threads.get(id);
           const args = { thread: id, title: title ?? null };
@@ -142,9 +143,9 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
 }
 
 /** Before a store is opened or made. */
-export function requireTitle(title: string): void {
+export function requireTitle(title: string, what = "--title"): void {
   const length = title.match(/./gsu)?.length ?? 0;
-  if (title.trim() === "") throw badUse("--title is blank; give it words, or leave it out.");
+  if (title.trim() === "") throw badUse(`${what} is blank; give it words, or leave it out.`);
   if (length <= TITLE_CHARACTERS && title.isWellFormed()) return;
   throw badUse(`a title has at most ${TITLE_CHARACTERS} characters, and this one ${length}.`);
 }

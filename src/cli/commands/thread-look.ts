@@ -47,8 +47,7 @@ export function addThreadLook(thread: Command, terminal: Terminal): void {
     .option("--runs <n>", "how many runs, the newest", wholeNumber(1, 10_000), SHOWN_RUNS)
     .action((named: string | undefined, options: StoreOptions & { readonly runs: number }) => {
       const id = named ?? process.env[LABEL] ?? "";
-      if (id === "")
-        throw badUse(`which thread? Give its id, or set ${LABEL}. List them with: npx coppice thread list`);
+      if (id === "") throw badUse(`which thread? Give its id, or set ${LABEL}.`, "thread list");
       return reconcileThreads(options, id, async (at) => {
         const shown = await shownThread(at, id, options.runs);
         if (options.json === true) terminal.json(asJson(shown));

@@ -85,9 +85,7 @@ export async function runNamed(at: At, thread: ThreadDocument, written: string):
   const number = /^(?:run:)?(\d{1,15})$/.exec(written)?.[1];
   if (number !== undefined) return runAt(at, thread, Number(number));
   if (written.startsWith("run_")) return written;
-  throw badUse(
-    `${quoted(written)} names no run; give N, run:N or its id. See: npx coppice thread show ${thread.id}`,
-  );
+  throw badUse(`${quoted(written)} names no run; give N, run:N or its id.`, `thread show ${thread.id}`);
 }
 
 async function rollback(terminal: Terminal, id: string, options: RollbackOptions): Promise<void> {

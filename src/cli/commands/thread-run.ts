@@ -20,7 +20,7 @@ import { requestLines } from "../screen/request-lines.ts";
 import { openForWriting, storePlace } from "../store-place.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
 import { messageOf, paceOption } from "./commanding.ts";
-import { wholeNumber } from "./options.ts";
+import { notBlank, wholeNumber } from "./options.ts";
 import { runHandle } from "./run-until-idle.ts";
 import { PROVIDER_HELP } from "./thread-life.ts";
 import {
@@ -53,8 +53,8 @@ export function addThreadRun(thread: Command, terminal: Terminal): void {
     .description("say something to a thread, run it here, and print its answer")
     .argument("<thread>", THREAD_ARGUMENT)
     .argument("[message]", "the text, after `--`; `-` or nothing reads standard input")
-    .option("--provider <name>", `go on with another provider: ${PROVIDER_HELP}`)
-    .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5")
+    .option("--provider <name>", `go on with another provider: ${PROVIDER_HELP}`, notBlank)
+    .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5", notBlank)
     .option(
       "--expect <revision>",
       "only if the thread is at this revision, as `thread show` tells it",
@@ -70,9 +70,7 @@ export function addThreadRun(thread: Command, terminal: Terminal): void {
     .addOption(paceOption().hideHelp())
     .action(async (id: string, given: string | undefined, options: Options) => {
       if (given === undefined && !id.startsWith("thread_")) {
-        throw badUse(
-          `which thread? Give its id first, thread_…, then \`--\` and the message. List them with: npx coppice thread list`,
-        );
+        throw badUse("which thread? Give its id first, thread_…, then `--` and the message.", "thread list");
       }
       const message = await messageOf(given);
       await withRuntime(

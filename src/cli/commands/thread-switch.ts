@@ -5,6 +5,7 @@ import type { ProviderChoice } from "../run-tree.ts";
 import { coverageLines, providerName } from "../screen/coverage-lines.ts";
 import { previewLines } from "../screen/preview-lines.ts";
 import type { Terminal } from "../terminal.ts";
+import { notBlank } from "./options.ts";
 import { PROVIDER_HELP } from "./thread-life.ts";
 import {
   actOn,
@@ -31,8 +32,8 @@ export function addThreadSwitch(thread: Command, terminal: Terminal): void {
   })
     .description("choose the provider of the next run; what it does not know of the thread it is then told")
     .argument("<thread>", THREAD_ARGUMENT)
-    .option("--provider <name>", PROVIDER_HELP)
-    .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5")
+    .option("--provider <name>", PROVIDER_HELP, notBlank)
+    .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5", notBlank)
     .option("--clean", "begin a new conversation there, told of everything")
     .option("--dry-run", "change nothing; say what it knows, what it would be told, and why")
     .action((id: string, options: Options) => switchTo(terminal, id, options));

@@ -24,7 +24,8 @@ export async function worksToWaitFor(store: Store, agent: AgentRecord): Promise<
   throw new CommandError(
     EXIT.notFound,
     "AGENT_NOT_FOUND",
-    `${agent.path} has no work to wait for; give it a task with: npx coppice agent followup ${agent.path} "…"`,
+    `${agent.path} has no work to wait for; give it a task.`,
+    `agent followup ${agent.path} "…"`,
   );
 }
 
