@@ -114,6 +114,8 @@ export type { ClaudeApprovals } from "./providers/claude/policy.ts";
 export type { ClaudeQuery, ClaudeSdk, ClaudeSessionStore } from "./providers/claude/sdk.ts";
 export { type AcpOptions, createAcpProvider } from "./providers/acp/acp-provider.ts";
 export type { AcpModes } from "./providers/acp/policy.ts";
+export { createOpenCodeProvider, type OpenCodeOptions } from "./providers/opencode/opencode-provider.ts";
+export type { OpenCodeApprovals } from "./providers/opencode/policy.ts";
 export { type CodexOptions, createCodexProvider } from "./providers/codex/codex-provider.ts";
 export type { CodexApprovals } from "./providers/codex/policy.ts";
 export {

@@ -13,6 +13,8 @@ import { createClaudeProvider } from "../providers/claude/claude-provider.ts";
 import { loadClaudeSdk } from "../providers/claude/sdk.ts";
 import { CODEX_CAPABILITIES } from "../providers/codex/capabilities.ts";
 import { createCodexProvider } from "../providers/codex/codex-provider.ts";
+import { OPENCODE_CAPABILITIES } from "../providers/opencode/capabilities.ts";
+import { createOpenCodeProvider } from "../providers/opencode/opencode-provider.ts";
 import type { ProviderAdapter } from "../providers/port.ts";
 
 /** What is said of one that is there, such as its version; or what to do when it is not. */
@@ -34,6 +36,11 @@ const PROGRAMS: Readonly<Record<string, AgentProgram>> = {
     capabilities: CLAUDE_CAPABILITIES,
     provider: () => createClaudeProvider(),
     find: async () => sdkOfClaude(),
+  },
+  opencode: {
+    capabilities: OPENCODE_CAPABILITIES,
+    provider: () => createOpenCodeProvider(),
+    find: () => programOf("opencode", "npm install -g opencode-ai, then: opencode auth login"),
   },
 };
 

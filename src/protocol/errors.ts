@@ -152,6 +152,9 @@ export const ERROR_TABLE = {
   PROVIDER_WRITER_BUSY: transient(
     "Another program writes to the provider's conversation; let it end, then try again.",
   ),
+  EXTERNAL_SERVER_URL_INVALID: rejected(
+    "The address of a server is not one on this machine, or holds more than scheme, host and port; give such an origin.",
+  ),
   ROLLBACK_TARGET_INVALID: rejected(
     "There is no such run or message to go back to; list the runs of the thread.",
   ),

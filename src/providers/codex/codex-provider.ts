@@ -2,10 +2,11 @@
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { EFFECTS } from "../../protocol/agent.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { HeldServers } from "../held-servers.ts";
 import type { ModelInfo, NativeAdapter, NativeSessionInput } from "../port.ts";
 import { CODEX_CAPABILITIES } from "./capabilities.ts";
 import { type CodexApprovals, effectiveEffects } from "./policy.ts";
-import { CodexServers } from "./server.ts";
+import { CodexServer } from "./server.ts";
 import { CodexSession } from "./session.ts";
 import { DRIVER } from "./translate.ts";
 
@@ -45,14 +46,15 @@ const GRACE_MS = 2_000;
  * their sandbox. Without it an agent needs all effects (POL-2).
  */
 export function createCodexProvider(options: CodexOptions = {}): NativeAdapter {
-  const servers = new CodexServers({
+  const program = {
     command: options.command ?? "codex",
     args: options.args ?? [],
     env: options.env ?? process.env,
     clock: options.clock ?? systemClock,
     deadlineMs: options.deadlineMs ?? DEADLINE_MS,
     graceMs: GRACE_MS,
-  });
+  };
+  const servers = new HeldServers((start) => CodexServer.start(program, start));
   const models = options.models ?? null;
   return {
     loop: "theirs",

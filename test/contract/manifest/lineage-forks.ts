@@ -236,7 +236,6 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-44",
     behaviour: "OpenCode settings; no URL given / URL given: managed local server / that server.",
     source: lineageRow,
-    deferred: "waits for the adapter of that server",
   },
   {
     id: "S2-45",
@@ -247,20 +246,17 @@ export const lineageForks: readonly Contract[] = [
     id: "S2-46",
     behaviour: "Saved: EXTERNAL_SERVER_URL_INVALID; loopback http/https origin accepted.",
     source: lineageRow,
-    deferred: "waits for the adapter of that server",
   },
   {
     id: "S2-47",
     behaviour: "Explicit URL / managed server; session persisted: URL stored per session / nothing stored.",
     source: lineageRow,
-    deferred: "waits for the adapter of that server",
   },
   {
     id: "S2-48",
     behaviour:
       "Managed server; second session on the machine; server killed: shared; restarted, new session not blocked.",
     source: lineageRow,
-    deferred: "waits for the adapter of that server",
   },
   {
     id: "S2-49",

@@ -1,6 +1,11 @@
 /** OpenCode in a home of its own, on a model of ours. */
 import { systemClock } from "../../../src/platform/clock.ts";
 import { type LineProcess, startLineProcess } from "../../../src/platform/line-process.ts";
+import {
+  createOpenCodeProvider,
+  type OpenCodeOptions,
+} from "../../../src/providers/opencode/opencode-provider.ts";
+import type { NativeAdapter } from "../../../src/providers/port.ts";
 import type { ModelServer } from "../../support/model-server/model-server.ts";
 import { type Home, makeHome } from "./home.ts";
 import type { Installed } from "./programs.ts";
@@ -69,3 +74,26 @@ export async function serveOpenCode(installed: Installed, home: Home): Promise<O
     };
   }
 }
+
+/** The adapter as a host would make it, in a home. */
+export function openCodeAdapter(
+  program: Installed,
+  home: Pick<Home, "env" | "workspace">,
+  more: OpenCodeOptions = {},
+): NativeAdapter {
+  const adapter = createOpenCodeProvider({
+    command: program.command,
+    args: program.args,
+    env: home.env,
+    deadlineMs: BUSY_MS,
+    ...more,
+  });
+  return {
+    ...adapter,
+    // Not the folder of the tests, whose settings it would read.
+    openSession: (input) => adapter.openSession({ ...input, workspace: input.workspace ?? home.workspace }),
+  };
+}
+
+/** For an answer, on a machine that may be busy. */
+const BUSY_MS = 240_000;

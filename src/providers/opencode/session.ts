@@ -1,0 +1,333 @@
+/**
+ * One agent's session with OpenCode: its conversation in the tree's server, the turn under way, its tools of ours, and what is
+ * asked of it.
+ *
+ * - X1 A prompt during a turn would join it, and both would end with one answer: none is sent before the turn is over.
+ * - X2 Servers of tools are listed by folder, for all conversations there. Each agent's has a name of its own, and rules keep all
+ *   others from it; its token is what tells who calls (SEC-1).
+ * - X3 Two servers on one conversation know nothing of one another: the tree's lease is what keeps them apart. Within one server
+ *   a turn of somebody else's is noticed.
+ * - X4 A conversation on a server that somebody else runs is bound to its address.
+ */
+import type { Clock } from "../../platform/clock.ts";
+import { sha256 } from "../../platform/digest.ts";
+import type { Random } from "../../platform/ids.ts";
+import { CoppiceError, RejectedError, TransientError } from "../../protocol/errors.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import type {
+  NativeAnswer,
+  NativeEvent,
+  NativeHistoryPage,
+  NativeThread,
+} from "../../protocol/native-events.ts";
+import type { NativeRef } from "../../protocol/provider-thread.ts";
+import { Feed } from "../feed.ts";
+import type { HeldServer } from "../held-servers.ts";
+import type { ProviderError } from "../json-rpc.ts";
+import type { SeatedAgent } from "../mcp-bridge/endpoint.ts";
+import { SERVER_NAME } from "../mcp-bridge/seat.ts";
+import type {
+  NativeForkInput,
+  NativePolicy,
+  NativeRollbackInput,
+  NativeSession,
+  NativeSessionInput,
+} from "../port.ts";
+import { OPENCODE_CAPABILITIES } from "./capabilities.ts";
+import { OpenCodeFolder } from "./folder.ts";
+import { firstRemoved, historyOf, type OpenCodeTurnSaid } from "./history.ts";
+import { type OpenCodeApprovals, type OpenCodePolicy, type OpenCodeRule, policyOf } from "./policy.ts";
+import type { OpenCodeListener, OpenCodeServer } from "./server.ts";
+import { messageIdAfter, modelOf, refOf } from "./translate.ts";
+import { OpenCodeTurn } from "./turn.ts";
+import type { OpenCodeEvent, OpenCodeRecord } from "./wire.ts";
+
+export interface OpenCodeSessionOptions {
+  readonly held: HeldServer<OpenCodeServer>;
+  readonly input: NativeSessionInput;
+  readonly directory: string;
+  /** Null where the agent has no tools. */
+  readonly seated: SeatedAgent | null;
+  readonly approvals: OpenCodeApprovals;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+type TurnInput = Parameters<NativeSession["startTurn"]>[0];
+
+/** Beyond the time for which a call is held. */
+const SPARE_MS = 30_000;
+
+export class OpenCodeSession implements NativeSession, OpenCodeListener {
+  readonly negotiated = OPENCODE_CAPABILITIES;
+  readonly #options: OpenCodeSessionOptions;
+  readonly #folder: OpenCodeFolder;
+  readonly #feed = new Feed<NativeEvent>();
+  /** Under which its tools of ours are listed. */
+  readonly #name: string;
+  #sessionId: string | null = null;
+  #lastMessage: string | null = null;
+  /** Rules that hold last, as they were told. */
+  #rules: readonly OpenCodeRule[] = [];
+  #offered = false;
+  #turn: OpenCodeTurn | null = null;
+  #gone: ProviderError | null = null;
+
+  constructor(options: OpenCodeSessionOptions) {
+    this.#options = options;
+    this.#folder = new OpenCodeFolder(options.held.server.client, options.directory);
+    this.#name = `${SERVER_NAME}_${sha256(options.input.threadId).slice(0, 8)}`;
+  }
+
+  get #server(): OpenCodeServer {
+    return this.#options.held.server;
+  }
+
+  events(): AsyncIterable<NativeEvent> {
+    return this.#feed;
+  }
+
+  async ensureThread(): Promise<NativeThread> {
+    const { input } = this.#options;
+    const { rules } = this.#policy(input.effects);
+    await this.#offer();
+    // With a title of its own no model is asked for one.
+    const { id } = await this.#folder.create(`Coppice ${input.path}`, rules);
+    this.#rules = rules;
+    return this.#take(id, [], null);
+  }
+
+  async resumeThread(ref: NativeRef): Promise<NativeThread> {
+    const { client, boundTo } = this.#server;
+    const at = ref.fingerprint ?? null;
+    if (at !== boundTo)
+      throw notResumed(
+        ref,
+        `it is on ${at ?? "a server of the runtime's own"}, and ${client.url} is used now`,
+      );
+    try {
+      await this.#begin(ref, await this.#folder.find(ref));
+      return this.#take(ref.nativeId, await this.#folder.turnsOf(ref), null);
+    } catch (error) {
+      throw isAnswer(error) ? notResumed(ref, error.message, error) : error;
+    }
+  }
+
+  async startTurn(input: TurnInput): Promise<{ readonly turn: NativeRef }> {
+    if (this.#gone !== null) throw this.#gone;
+    if (this.#turn !== null) throw refused("a turn is under way already");
+    const { thread, policy, signal } = input;
+    const { rules, asks } = this.#policy(policy.effects);
+    const body = this.#prompt(input);
+    const turn = this.#turnOf(input, asks);
+    this.#turn = turn;
+    try {
+      if (await this.#folder.isBusy(thread)) throw busy(thread);
+      await this.#rule(thread, rules);
+      signal.throwIfAborted();
+      this.#options.seated?.seat.beginTurn((request) => turn.called(request));
+      await this.#folder.prompt(thread, { ...body, messageID: turn.id });
+      turn.sent();
+      this.#known(turn.id);
+      await turn.taken;
+      return { turn: refOf(turn.id) };
+    } catch (error) {
+      this.#end(turn);
+      throw this.#gone ?? error;
+    }
+  }
+
+  async interruptTurn(thread: NativeRef, key: string): Promise<void> {
+    const turn = this.#turn;
+    if (turn?.key !== key) return;
+    // Nothing that it waits for holds it back from ending.
+    turn.interrupt();
+    this.#options.seated?.seat.endTurn();
+    await this.#folder.abort(thread);
+  }
+
+  async respond(request: NativeRef, answer: NativeAnswer): Promise<void> {
+    const { nativeId } = request;
+    try {
+      if ((await this.#turn?.answer(nativeId, answer)) === true) return;
+    } catch (error) {
+      throw isNotThere(error) ? notWaitedFor(nativeId) : error;
+    }
+    const { seated } = this.#options;
+    if (seated === null) throw notWaitedFor(nativeId);
+    return seated.seat.respond(request, answer);
+  }
+
+  async forkThread({ source, boundary, turns, signal }: NativeForkInput): Promise<NativeThread> {
+    const first = firstRemoved(boundary, await this.#folder.turnsOf(source), turns);
+    const record = await this.#folder.fork(source, first, signal);
+    const fork = this.#refOf(record.id);
+    // It has none of the rules of its source.
+    await this.#begin(fork, record);
+    return this.#take(record.id, await this.#folder.turnsOf(fork), source);
+  }
+
+  /** By taking its messages away: OpenCode's own way back would put back files, too. */
+  async rollbackThread({ thread, boundary, turns }: NativeRollbackInput): Promise<NativeThread> {
+    const there = await this.#folder.turnsOf(thread);
+    const first = firstRemoved(boundary, there, turns);
+    const goes = first === null ? [] : there.slice(there.findIndex(({ id }) => id === first));
+    // From the newest on, so that a crash leaves a conversation that is whole up to its end.
+    for (const { info } of goes.flatMap(({ said }) => said).toReversed())
+      await this.#folder.removeMessage(thread, info.id);
+    return nativeThread(thread, await this.#folder.turnsOf(thread), null);
+  }
+
+  async readThread(thread: NativeRef): Promise<NativeHistoryPage> {
+    const [turns, isBusy] = await Promise.all([this.#folder.turnsOf(thread), this.#folder.isBusy(thread)]);
+    return historyOf(turns, isBusy);
+  }
+
+  async close(): Promise<void> {
+    const { held, seated } = this.#options;
+    const turn = this.#turn;
+    const sessionId = this.#sessionId;
+    this.#sessionId = null;
+    if (turn !== null) this.#end(turn);
+    this.#feed.end();
+    if (sessionId !== null) this.#server.leave(sessionId, this);
+    if (this.#gone === null) {
+      // Others may go on to use the server.
+      if (sessionId !== null && turn !== null)
+        await this.#folder.abort(refOf(sessionId)).catch(() => undefined);
+      if (this.#offered) await this.#folder.withdraw(this.#name).catch(() => undefined);
+    }
+    await Promise.all([seated?.leave(), held.release()]);
+  }
+
+  heard(event: OpenCodeEvent): void {
+    if (event.type === "message.updated") this.#known(event.of.info.id);
+    this.#turn?.heard(event);
+  }
+
+  lost(error: ProviderError): void {
+    this.#gone = error;
+    const turn = this.#turn;
+    if (turn !== null) {
+      this.#end(turn);
+      turn.lost(error);
+    }
+    this.#feed.end(error);
+  }
+
+  #turnOf({ key, thread }: TurnInput, asks: boolean): OpenCodeTurn {
+    const { clock, random } = this.#options;
+    const turn = new OpenCodeTurn({
+      key,
+      id: messageIdAfter(this.#lastMessage, clock.now(), random),
+      asks,
+      before: `${this.#name}_`,
+      tell: (event) => this.#feed.push(event),
+      reply: async ({ path, body }) => void (await this.#folder.post(path, body)),
+      stop: () => void this.#folder.abort(thread).catch(() => undefined),
+      over: () => this.#end(turn),
+    });
+    return turn;
+  }
+
+  #end(turn: OpenCodeTurn): void {
+    if (this.#turn !== turn) return;
+    turn.end();
+    this.#turn = null;
+    this.#options.seated?.seat.endTurn();
+  }
+
+  /** Makes a conversation that is there this agent's. */
+  async #begin(thread: NativeRef, { permission }: OpenCodeRecord): Promise<void> {
+    const { rules } = this.#policy(this.#options.input.effects);
+    await this.#offer();
+    this.#rules = (permission ?? []).slice(-rules.length) as readonly OpenCodeRule[];
+    await this.#rule(thread, rules);
+  }
+
+  #take(id: string, turns: readonly OpenCodeTurnSaid[], forkedFrom: NativeRef | null): NativeThread {
+    if (this.#sessionId !== null) this.#server.leave(this.#sessionId, this);
+    this.#sessionId = id;
+    this.#lastMessage = null;
+    for (const { info } of turns.flatMap(({ said }) => said)) this.#known(info.id);
+    this.#server.listen(id, this);
+    return nativeThread(this.#refOf(id), turns, forkedFrom);
+  }
+
+  #known(messageId: string): void {
+    if (this.#lastMessage === null || messageId > this.#lastMessage) this.#lastMessage = messageId;
+  }
+
+  /** Gives the agent its tools of ours, under its own name. */
+  async #offer(): Promise<void> {
+    const { seated, input } = this.#options;
+    if (seated === null || this.#offered) return;
+    const { url, token } = seated;
+    await this.#folder.offer({ name: this.#name, url, token, timeoutMs: input.transportWaitMs + SPARE_MS });
+    this.#offered = true;
+  }
+
+  #policy(effects: NativePolicy["effects"]): OpenCodePolicy {
+    return policyOf(effects, this.#options.approvals, this.#name);
+  }
+
+  async #rule(thread: NativeRef, rules: readonly OpenCodeRule[]): Promise<void> {
+    if (JSON.stringify(this.#rules) !== JSON.stringify(rules)) await this.#folder.addRules(thread, rules);
+    this.#rules = rules;
+  }
+
+  #prompt({ preambles, userMessage, policy }: TurnInput): JsonObject {
+    const { instructions } = this.#options.input;
+    const model = policy.model ?? this.#server.defaultModel;
+    return {
+      parts: [...preambles.map(({ text }) => text), userMessage].map((text) => ({ type: "text", text })),
+      ...(instructions === null ? {} : { system: instructions }),
+      // Left out, the one of the turn before would go on.
+      ...(model === null ? {} : { model: modelOf(model) }),
+      ...(policy.effort === null ? {} : { variant: policy.effort }),
+    };
+  }
+
+  #refOf(id: string): NativeRef {
+    const { boundTo } = this.#server;
+    return boundTo === null ? refOf(id) : { ...refOf(id), fingerprint: boundTo };
+  }
+}
+
+function nativeThread(
+  ref: NativeRef,
+  turns: readonly OpenCodeTurnSaid[],
+  forkedFrom: NativeRef | null,
+): NativeThread {
+  const named = turns.map(({ id }) => refOf(id));
+  return { ref, head: named.at(-1) ?? null, turns: named, forkedFrom };
+}
+
+/** It has said no; a name that is none it answers as a fault of its own. */
+function isAnswer(error: unknown): error is CoppiceError {
+  return CoppiceError.is(error) && typeof error.details["status"] === "number";
+}
+
+function isNotThere(error: unknown): boolean {
+  return error instanceof RejectedError && error.details["status"] === 404;
+}
+
+function notWaitedFor(id: string): RejectedError {
+  return new RejectedError("REQUEST_NOT_RESUMABLE", `nothing waits for an answer to ${id}.`, { id });
+}
+
+function busy({ nativeId: thread }: NativeRef): TransientError {
+  return new TransientError(
+    "PROVIDER_WRITER_BUSY",
+    "Somebody else has a turn under way in OpenCode's conversation; let it end first.",
+    { thread },
+  );
+}
+
+function notResumed(ref: NativeRef, why: string, cause?: unknown): TransientError {
+  return new TransientError("PROVIDER_RESUME_FAILED", `${why}.`, { thread: ref.nativeId }, { cause });
+}
+
+function refused(why: string): RejectedError {
+  return new RejectedError("PROVIDER_REFUSED", `OpenCode refused: ${why}.`, {});
+}
