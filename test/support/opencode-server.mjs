@@ -222,7 +222,11 @@ const server = createServer(async (incoming, outgoing) => {
     /^\/(\w+)\/?([^/]*)\/?([^/]*)\/?(.*)$/.exec(pathname) ?? [];
   const exact = `${incoming.method} ${pathname}`;
   const named = `${incoming.method} /${head}/:id${tail && `/${tail}`}${extra && "/:extra"}`;
-  if (log !== "") appendFileSync(log, `${JSON.stringify({ request: named, id, body })}\n`);
+  if (log !== "")
+    appendFileSync(
+      log,
+      `${JSON.stringify({ request: Object.hasOwn(routes, exact) ? exact : named, id, body })}\n`,
+    );
   const route = routes[exact] ?? routes[named];
   const way = options.answers?.[exact] ?? options.answers?.[named];
   if (way?.silent) return;

@@ -19,7 +19,7 @@ export interface OpenCodeAccess {
   /** Null where it wants none. */
   readonly password: string | null;
   readonly clock: Clock;
-  /** Milliseconds that an answer may take, beside those for which there is no limit. */
+  /** Milliseconds that an answer may take, beside those that have a limit of their own. */
   readonly deadlineMs: number;
 }
 
@@ -31,8 +31,8 @@ export interface OpenCodeCall {
   readonly body?: JsonObject;
   /** Gives it up; the server is told by the end of the connection. */
   readonly signal?: AbortSignal;
-  /** For what takes as long as it takes, such as a fork. */
-  readonly limit?: "none";
+  /** Null for what takes as long as it takes, such as a fork. */
+  readonly limitMs?: number | null;
 }
 
 export const USER = "opencode";
@@ -54,7 +54,7 @@ export class OpenCodeClient {
   /**
    * @throws RejectedError `PROVIDER_REFUSED` with its `status`, `PROVIDER_UNAVAILABLE` when it wants a password, and
    * `PROVIDER_PROTOCOL`.
-   * @throws TransientError `PROVIDER_WRITER_BUSY` when a turn is in the way, and `PROVIDER_UNREACHABLE`.
+   * @throws TransientError `PROVIDER_WRITER_BUSY` when a turn is in the way, `PROVIDER_STALLED`, and `PROVIDER_UNREACHABLE`.
    */
   async ask<A extends OpenCodeAnswer>(answer: A, call: OpenCodeCall): Promise<z.output<(typeof ANSWERS)[A]>> {
     const said = await this.#send(call);
@@ -70,14 +70,15 @@ export class OpenCodeClient {
     return dataOf(linesOf(response.body, MAXIMUM_LINE_BYTES));
   }
 
-  async #send({ method = "GET", path, directory, body, signal, limit }: OpenCodeCall): Promise<unknown> {
+  async #send(call: OpenCodeCall): Promise<unknown> {
     const { clock, deadlineMs } = this.#access;
+    const { method = "GET", path, directory, body, signal, limitMs = deadlineMs } = call;
     const late = new AbortController();
-    const reason = new TransientError("PROVIDER_UNREACHABLE", `OpenCode did not answer ${path} in time.`, {
+    const reason = new TransientError("PROVIDER_STALLED", `OpenCode did not answer ${path} in time.`, {
       path,
-      deadlineMs,
+      limitMs,
     });
-    const timer = limit === "none" ? null : clock.setTimer(deadlineMs, () => late.abort(reason));
+    const timer = limitMs === null ? null : clock.setTimer(limitMs, () => late.abort(reason));
     try {
       const query = directory === undefined ? "" : `?${new URLSearchParams({ directory }).toString()}`;
       const response = await this.#fetch(`${path}${query}`, {

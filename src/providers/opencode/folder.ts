@@ -46,7 +46,7 @@ export class OpenCodeFolder {
     return this.#client.ask("session", {
       ...this.#at(`${pathOf(source)}/fork`, "POST"),
       body: before === null ? {} : { messageID: before },
-      limit: "none",
+      limitMs: null,
       ...(signal === undefined ? {} : { signal }),
     });
   }
@@ -68,12 +68,13 @@ export class OpenCodeFolder {
     return this.post(`${pathOf(thread)}/prompt_async`, body);
   }
 
-  abort(thread: NativeRef): Promise<unknown> {
-    return this.post(`${pathOf(thread)}/abort`, {});
+  abort(thread: NativeRef, limitMs?: number): Promise<unknown> {
+    return this.post(`${pathOf(thread)}/abort`, {}, limitMs);
   }
 
-  post(path: string, body: JsonObject): Promise<unknown> {
-    return this.#client.ask("nothing", { ...this.#at(path, "POST"), body });
+  post(path: string, body: JsonObject, limitMs?: number): Promise<unknown> {
+    const limit = limitMs === undefined ? {} : { limitMs };
+    return this.#client.ask("nothing", { ...this.#at(path, "POST"), body, ...limit });
   }
 
   /** Lists a server of tools. @throws TransientError `PROVIDER_UNREACHABLE` when OpenCode does not get to it. */
@@ -92,8 +93,8 @@ export class OpenCodeFolder {
     );
   }
 
-  withdraw(name: string): Promise<unknown> {
-    return this.post(`/mcp/${name}/disconnect`, {});
+  withdraw(name: string, limitMs: number): Promise<unknown> {
+    return this.post(`/mcp/${name}/disconnect`, {}, limitMs);
   }
 
   #at(path: string, method: OpenCodeCall["method"] = "GET"): OpenCodeCall {

@@ -39,6 +39,7 @@ export interface OpenCodeListener {
 
 const LISTENING = /listening on (http:\/\/127\.0\.0\.1:\d+)/;
 const PASSWORD_BYTES = 32;
+const GRACE_MS = 2_000;
 
 export class OpenCodeServer {
   readonly client: OpenCodeClient;
@@ -103,7 +104,9 @@ export class OpenCodeServer {
     this.#ended = true;
     if (this.#program !== null && this.fault === null)
       // It does not mind the end of its input, and is told to give back what it holds before it is killed.
-      await this.client.ask("nothing", { method: "POST", path: "/global/dispose" }).catch(() => undefined);
+      await this.client
+        .ask("nothing", { method: "POST", path: "/global/dispose", limitMs: GRACE_MS })
+        .catch(() => undefined);
     this.#lifetime.abort();
     await this.#program?.end({ graceMs: 0 });
   }
@@ -163,7 +166,7 @@ async function addressOf(program: LineProcess, clock: Clock, deadlineMs: number)
   const found = Promise.withResolvers<string>();
   const timer = clock.setTimer(deadlineMs, () =>
     found.reject(
-      new TransientError("PROVIDER_UNREACHABLE", "OpenCode's server did not say in time where it listens.", {
+      new TransientError("PROVIDER_STALLED", "OpenCode's server did not say in time where it listens.", {
         deadlineMs,
       }),
     ),

@@ -55,6 +55,8 @@ export interface OpenCodeSessionOptions {
 
 type TurnInput = Parameters<NativeSession["startTurn"]>[0];
 
+/** For a server to let go of what a session had, which it does not need. */
+const GRACE_MS = 2_000;
 /** Beyond the time for which a call is held. */
 const SPARE_MS = 30_000;
 
@@ -137,13 +139,11 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     }
   }
 
-  async interruptTurn(thread: NativeRef, key: string): Promise<void> {
+  async interruptTurn(_thread: NativeRef, key: string): Promise<void> {
     const turn = this.#turn;
     if (turn?.key !== key) return;
-    // Nothing that it waits for holds it back from ending.
-    turn.interrupt();
     this.#options.seated?.seat.endTurn();
-    await this.#folder.abort(thread);
+    await turn.interrupt();
   }
 
   async respond(request: NativeRef, answer: NativeAnswer): Promise<void> {
@@ -194,8 +194,8 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     if (this.#gone === null) {
       // Others may go on to use the server.
       if (sessionId !== null && turn !== null)
-        await this.#folder.abort(refOf(sessionId)).catch(() => undefined);
-      if (this.#offered) await this.#folder.withdraw(this.#name).catch(() => undefined);
+        await this.#folder.abort(refOf(sessionId), GRACE_MS).catch(() => undefined);
+      if (this.#offered) await this.#folder.withdraw(this.#name, GRACE_MS).catch(() => undefined);
     }
     await Promise.all([seated?.leave(), held.release()]);
   }
@@ -224,7 +224,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       before: `${this.#name}_`,
       tell: (event) => this.#feed.push(event),
       reply: async ({ path, body }) => void (await this.#folder.post(path, body)),
-      stop: () => void this.#folder.abort(thread).catch(() => undefined),
+      stop: () => this.#folder.abort(thread),
       over: () => this.#end(turn),
     });
     return turn;

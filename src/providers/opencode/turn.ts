@@ -40,8 +40,8 @@ export interface OpenCodeTurnOptions {
   readonly asks: boolean;
   readonly tell: (event: NativeEvent) => void;
   readonly reply: (reply: OpenCodeReply) => Promise<void>;
-  /** Has it stopped. */
-  readonly stop: () => void;
+  /** Has it stopped; resolves with the acknowledgement. */
+  readonly stop: () => Promise<unknown>;
   readonly over: () => void;
 }
 
@@ -130,9 +130,11 @@ export class OpenCodeTurn {
     return answered !== undefined;
   }
 
-  interrupt(): void {
+  /** Nothing that it waits for holds it back from ending. */
+  async interrupt(): Promise<void> {
     this.#stopped = true;
     this.end();
+    if (this.#busy) await this.#options.stop();
   }
 
   /** Its server is gone, and may have taken it or not. */
@@ -198,14 +200,25 @@ export class OpenCodeTurn {
   #status({ type, attempt = 0, message = "" }: Asked<"session.status">["status"]): void {
     // Of a turn before, or before this one has begun.
     if (!this.#accepted) return;
-    if (type === "busy") this.#busy = true;
+    if (type === "busy") this.#begun();
     if (type === "retry" && attempt > RETRIES && this.#failure === null) {
       this.#failure = retriedFailure(message);
-      this.#options.stop();
+      this.#stop();
     }
     if (type !== "idle" || !this.#busy) return;
     if ([...this.#answers.values()].some(({ time }) => time.completed === undefined)) return;
     this.#finish();
+  }
+
+  #begun(): void {
+    // Told to stop before it has begun, it would begin all the same.
+    if (!this.#busy && this.#stopped) this.#stop();
+    this.#busy = true;
+  }
+
+  /** Where it does not hear of it, its session is ended by whoever waits for the end. */
+  #stop(): void {
+    this.#options.stop().catch(() => undefined);
   }
 
   #finish(): void {

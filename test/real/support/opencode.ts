@@ -37,6 +37,7 @@ export function openCodeHome(server: ModelServer, settings: object = {}): Home {
 /** A server of OpenCode, ready to be asked. */
 export interface OpenCodeServer {
   readonly program: LineProcess;
+  readonly url: string;
   /** Answers with the body that came. */
   // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it by name
   readonly request: (method: "GET" | "POST", path: string, body?: object) => Promise<any>;
@@ -61,6 +62,7 @@ export async function serveOpenCode(installed: Installed, home: Home): Promise<O
     if (url === undefined) continue;
     return {
       program,
+      url,
       async request(method, path, body) {
         const response = await fetch(`${url}${path}`, {
           method,
