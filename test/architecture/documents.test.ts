@@ -35,7 +35,7 @@ test("docs/api.md tells what computed types come to, and what is inherited", { t
   expect(signatures.get("Effect")).toBe('type Effect = "execute" | "network" | "read" | "write"');
   expect(signatures.get("EventType")).toContain('| "work.ended"');
   expect(signatures.get("SpawnOptions")).toMatch(
-    / {2}readonly provider\?: string \| null;\n[^]* {2}readonly key\?: string;/,
+    / {2}readonly provider\?: string \| null;\n[^]* {2}readonly commandId\?: string;/,
   );
   expect(signatures.get("AgentChoice")).toContain("  readonly model?: string | null;");
   expect(signatures.get("Budgets")).toContain("  readonly tokens?: number | null;");
