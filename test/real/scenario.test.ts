@@ -160,11 +160,16 @@ async function stored(path: string, tree: TreeId) {
         content.text,
         state,
       ]);
-      return { works: works.toSorted(), results: results.toSorted() };
+      return { works: works.toSorted(inOrder), results: results.toSorted(inOrder) };
     });
   } finally {
     await store.close();
   }
+}
+
+/** Of rows as they are read. */
+function inOrder(one: readonly unknown[], other: readonly unknown[]): number {
+  return JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
 }
 
 function gone(home: Home): Promise<unknown> {
