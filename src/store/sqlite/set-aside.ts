@@ -45,8 +45,12 @@ export function setAsideRows(
   };
   // What a wait was on, and under what a work was asked, stands in edges: the record that stands in for it puts its own.
   const unlinkWait = connection.statement("DELETE FROM wait_works WHERE wait_id = ?");
-  const unlinkWork = connection.statement("DELETE FROM work_parents WHERE work_id = ?");
-  const parents = connection.statement("SELECT parent FROM work_parents WHERE work_id = ?");
+  const unlinkWork = connection.statement("DELETE FROM work_parents WHERE parent = ? AND work_id = ?");
+  // Edges are found by their parents, which are works of the same tree.
+  const parents = connection.statement(
+    `SELECT parent FROM works JOIN work_parents ON parent = works.id AND work_id = ?1
+      WHERE tree = (SELECT tree FROM works WHERE id = ?1) ORDER BY works.rowid`,
+  );
   const asked = connection.statement(
     "SELECT threads.id, begun FROM works LEFT JOIN threads ON number = requester WHERE works.id = ?",
   );
@@ -75,7 +79,7 @@ export function setAsideRows(
       tell(key) {
         const [requester, begunAt] = asked.get(key)! as unknown as [ThreadId | null, number | null];
         const under = parents.all(key).map((row) => row[0] as WorkId);
-        unlinkWork.run(key);
+        for (const parent of under) unlinkWork.run(parent, key);
         return { ...works.tell(key), work: { requester, parents: under, begunAt } };
       },
     },
