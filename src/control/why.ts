@@ -10,6 +10,7 @@ import { startsRun, statusOf } from "./status.ts";
 /** Why an agent does what it does, or does not. */
 export interface Explanation {
   readonly path: string;
+  /** The kind of its status; `stopped` for one that ran when its process ended, and that nobody carries on. */
   readonly status: string;
   readonly reasons: readonly string[];
 }
@@ -19,6 +20,7 @@ const LOOK_BACK = 500;
 
 export function why(view: StoreView, agent: AgentRecord, live: Live, owner: string | null): Explanation {
   const status = statusOf(view, agent, live);
+  const stopped = owner === null && (status.kind === "running" || status.kind === "starting");
   const mailbox = view.mailbox(agent.threadId);
   const reasons: string[] = [];
   const say = (text: string): void => void reasons.push(text);
@@ -29,8 +31,9 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   if (agent.state !== "open") say(`It is ${agent.state}; it takes no mail and never runs again.`);
   if (run !== undefined) {
     const served = run.serves.length === 0 ? "no open work" : run.serves.join(", ");
+    const is = stopped ? `was ${run.status} when its process ended` : `is ${run.status}`;
     say(
-      `Run ${run.id} (number ${run.ordinal}) is ${run.status}, began at ${iso(run.acceptedAt ?? run.reservedAt)} and serves ${served}.`,
+      `Run ${run.id} (number ${run.ordinal}) ${is}, began at ${iso(run.acceptedAt ?? run.reservedAt)} and serves ${served}.`,
     );
     for (const wait of view.openWaitsOf(agent.threadId)) {
       const on =
@@ -62,7 +65,8 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
     const to =
       work.replyTo?.path ?? (work.requester.kind === "user" ? work.requester.name : work.requester.path);
     const under = work.state === "awaiting_children" ? `, waits for ${work.openUnder} under it` : "";
-    say(`It owes ${work.id} (${work.state}${under}) to ${to}; executor ${executor}.`);
+    const state = stopped && work.state === "running" ? "stopped" : work.state;
+    say(`It owes ${work.id} (${state}${under}) to ${to}; executor ${executor}.`);
   }
   for (const { work, executor, status: other } of owed(view, agent, live)) {
     say(`${executor} owes it ${work.id} (${work.state}); that agent is ${other.kind}.`);
@@ -80,7 +84,7 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   reasons.push(...fromLog(view, agent));
   if (agent.lastOutcome !== null)
     say(`Last outcome: ${outcomeWord(agent.lastOutcome)} at ${iso(agent.lastOutcome.at)}.`);
-  return { path: agent.path, status: status.kind, reasons };
+  return { path: agent.path, status: stopped ? "stopped" : status.kind, reasons };
 }
 
 function whatTheyStart(starts: boolean, position: number): string {

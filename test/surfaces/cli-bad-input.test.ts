@@ -7,47 +7,14 @@ import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { programOf, run } from "../../src/cli/main.ts";
-import { Terminal } from "../../src/cli/terminal.ts";
+import { programOf } from "../../src/cli/main.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { repeat, say } from "../../src/providers/scripted/script.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { Place } from "../support/cli.ts";
+import { ended, heard } from "../support/cli-here.ts";
 import { rowsIn } from "../support/rows.ts";
-
-/** What a command says, in place of a terminal. */
-class Heard extends Terminal {
-  out = "";
-  aside = "";
-
-  override raw(text: string): void {
-    this.out += text;
-  }
-
-  override line(text = ""): void {
-    this.raw(`${text}\n`);
-  }
-
-  override json(value: unknown): void {
-    this.line(JSON.stringify(value));
-  }
-
-  override note(text: string): void {
-    this.aside += `${text}\n`;
-  }
-}
-
-/** One, since each listens for signals. */
-const heard = new Heard();
-
-async function ended(args: readonly string[]) {
-  heard.out = "";
-  heard.aside = "";
-  const exit = await run(args, heard);
-  process.exitCode = undefined;
-  return { exit, out: heard.out, aside: heard.aside };
-}
 
 /** The only line of a refused command. */
 async function refusal(args: readonly string[]) {

@@ -30,8 +30,10 @@ export function addRecords(program: Command, terminal: Terminal): void {
       await reading(options, undefined, async (tree, store) => {
         await requireCursor(store, tree, options, "works", (view, id) => view.work(id as WorkId));
         const page = await tree.works(pageOf(options));
+        const owned = (await tree.owner()) !== null;
         table(terminal, page, options, "works", () => {
-          for (const work of page.rows) for (const line of workLines(terminal, work)) terminal.line(line);
+          for (const work of page.rows)
+            for (const line of workLines(terminal, work, owned)) terminal.line(line);
         });
         requireReadable((page.unreadable ?? []).map((id) => ({ table: "works", id, path: null })));
       });
@@ -65,8 +67,11 @@ export function addRecords(program: Command, terminal: Terminal): void {
           for (const one of debts.owes) terminal.json({ direction: "owes", ...one });
           return;
         }
-        printDebts(terminal, `Others owe ${agent}`, debts.owed, ({ work }) => `from ${work.executorPath}`);
-        printDebts(terminal, `${agent} owes`, debts.owes, ({ work }) => `to ${requesterOf(work)}`);
+        const owned = (await tree.owner()) !== null;
+        const print = (title: string, works: readonly OwedWork[], whom: (one: OwedWork) => string): void =>
+          printDebts(terminal, title, works, whom, owned);
+        print(`Others owe ${agent}`, debts.owed, ({ work }) => `from ${work.executorPath}`);
+        print(`${agent} owes`, debts.owes, ({ work }) => `to ${requesterOf(work)}`);
       });
     });
 }
@@ -120,9 +125,9 @@ function table<T>(
   terminal.note(`more: ${commandLine(command, { after: page.next, limit, ...given(options) })}`);
 }
 
-function workLines(terminal: Terminal, work: WorkRecord): string[] {
+function workLines(terminal: Terminal, work: WorkRecord, owned: boolean): string[] {
   const from = requesterOf(work);
-  const state = terminal.paint(styleOf(work), workState(work));
+  const state = terminal.paint(styleOf(work), workState(work, owned));
   const detached = work.detached ? ", detached" : "";
   const way = `${shortName(from)} → ${shortName(work.executorPath)}`;
   const narrow = terminal.room < ID_COLUMNS + 15 + widthOf(`${state}${detached}`);
@@ -252,11 +257,12 @@ function printDebts(
   title: string,
   works: readonly OwedWork[],
   whom: (one: OwedWork) => string,
+  owned: boolean,
 ): void {
   terminal.line(terminal.paint("bold", works.length === 0 ? `${title}: nothing` : `${title}:`));
   for (const one of works) {
     const { work } = one;
-    const line = `${work.id} ${whom(one)}, ${workState(work)} (the agent: ${statusWord(one.status)})`;
+    const line = `${work.id} ${whom(one)}, ${workState(work, owned)} (the agent: ${statusWord(one.status, owned)})`;
     for (const part of wrap(`  ${line}`, terminal.columns, "    ")) terminal.line(part);
     terminal.line(terminal.paint("dim", `    ${clip(opening(work.objective), terminal.room - 4)}`));
   }

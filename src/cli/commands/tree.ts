@@ -10,7 +10,7 @@ import type {
 } from "../../runtime/tree-reader.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
-import { commandLine } from "../screen/command-line.ts";
+import { commandLine, runOnCommand } from "../screen/command-line.ts";
 import { LiveBlock } from "../screen/live.ts";
 import { requestLines } from "../screen/request-lines.ts";
 import { treeLines } from "../screen/tree-lines.ts";
@@ -70,21 +70,17 @@ async function look(tree: TreeReader, options: Options): Promise<Shown> {
   const shown = { title: record.title, owner, agents, requests: asked.requests, unreadable };
   if (options.profile !== "codex") return { ...shown, words: owner === null ? withoutOwner(agents) : null };
   const statuses = await tree.codexStatuses(agents.map((agent) => agent.path));
-  const words = statuses.map((status) => (typeof status === "string" ? status : Object.keys(status)[0]!));
+  const words = statuses
+    .map((status) => (typeof status === "string" ? status : Object.keys(status)[0]!))
+    .map((word) => (owner === null && word === "running" ? "interrupted" : word));
   return {
     ...shown,
     words: new Map(agents.map(({ path }, at) => [path, words[at]!])),
   };
 }
 
-/** The store says what was under way; where nobody owns the tree any more, nothing is. */
 function withoutOwner(agents: readonly AgentSummary[]): ReadonlyMap<string, string> {
-  return new Map(
-    agents.map(({ path, status }) => [
-      path,
-      status.kind === "running" || status.kind === "starting" ? "stopped, was running" : statusWord(status),
-    ]),
-  );
+  return new Map(agents.map(({ path, status }) => [path, statusWord(status, false)]));
 }
 
 async function show(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
@@ -143,7 +139,22 @@ function lines(
     }),
     ...unreadable.map((row) => terminal.paint("red", clip(`cannot be read: ${rowName(row)}`, terminal.room))),
     ...requestLines(terminal, requests, options),
+    ...(owner === null ? goOnLines(terminal, tree, agents, options) : []),
   ];
+}
+
+const UNDER_WAY = ["running", "starting", "queued", "waiting", "awaiting_children"];
+
+/** What runs a tree on that was left with something to do. */
+function goOnLines(
+  terminal: Terminal,
+  { id }: TreeReader,
+  agents: readonly AgentSummary[],
+  { store }: Options,
+): readonly string[] {
+  const left = agents.find(({ status }) => UNDER_WAY.includes(status.kind));
+  if (left === undefined) return [];
+  return [terminal.paint("dim", `To run it on: ${runOnCommand(left.path, { tree: id, store })}`)];
 }
 
 function asJson(tree: TreeReader, { title, owner, agents, words, requests, unreadable }: Shown) {

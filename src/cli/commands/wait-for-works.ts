@@ -7,7 +7,7 @@ import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { DEMO_TITLE } from "../demo/job.ts";
 import { CommandError, EXIT } from "../failure.ts";
-import { commandLine } from "../screen/command-line.ts";
+import { commandLine, runOnCommand } from "../screen/command-line.ts";
 import { workState } from "../screen/words.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
 import type { StoreOptions } from "./options.ts";
@@ -41,11 +41,15 @@ export async function waitForWorks(
     const open = (await recordsOf(store, ids)).filter((work) => work.state !== "ended");
     if (open.length === 0) return;
     if ((await tree.owner()) === null) {
-      const demo = (await tree.record()).title === DEMO_TITLE ? ", or: npx coppice demo --resume" : "";
+      const at = { tree: tree.id, store: store.name };
+      const demo =
+        (await tree.record()).title === DEMO_TITLE
+          ? `, or: ${commandLine("demo", { resume: true, store: store.name })}`
+          : "";
       throw new CommandError(
         EXIT.notFound,
         "NOT_OWNER",
-        `no process runs the tree, so ${open[0]!.id} cannot end; run it here with --run${demo}`,
+        `no process runs the tree, so ${open[0]!.id} cannot end; run it here: ${runOnCommand(open[0]!.executorPath, at)}${demo}`,
       );
     }
     if (systemClock.monotonic() >= until) {

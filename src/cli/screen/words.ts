@@ -8,7 +8,11 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-export function statusWord(status: AgentStatus): string {
+/** Of a tree that nobody owns the store says what was under way, and nothing is. */
+const STOPPED = "stopped, was running";
+
+export function statusWord(status: AgentStatus, owned = true): string {
+  if (!owned && (status.kind === "running" || status.kind === "starting")) return STOPPED;
   switch (status.kind) {
     case "waiting":
       return `waits for ${status.on.map(shortName).join(", ")}`;
@@ -89,7 +93,8 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-export function workState(work: WorkRecord): string {
+export function workState(work: WorkRecord, owned = true): string {
+  if (!owned && work.state === "running") return STOPPED;
   return work.outcome?.ending ?? work.state.replaceAll("_", " ");
 }
 
