@@ -52,9 +52,7 @@ describe("what an agent asks", () => {
       "/root/careful",
       "approval",
     ]);
-    expect(why.stdout).toMatch(
-      /Answer: npx coppice agent answer \/root\/careful req_\S+ --tree thread_\S+ --store \S+ --approve \(or --deny\)/,
-    );
+    expect(why.stdout).toMatch(/Answer: npx coppice approvals approve req_\S+ --store \S+ {2}\(or: deny\)/);
     expect(explained.requests).toMatchObject([{ kind: "question", text: ASKED, status: "pending" }]);
   });
 
@@ -92,7 +90,7 @@ describe("what an agent asks", () => {
 
   test("WAI-2 with --run the tree is run here until it is idle", async () => {
     const ran = await place.run("agent", "answer", "asker", "--text", "blue", "--run", "--pace", "0");
-    expect(ran).toMatchObject({ code: 0 });
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining("/root/asker: completed\n") });
     const [tree] = await place.rows("tree");
     expect(tree.agents.find((agent: Row) => agent.path === "/root/asker").state).toBe("completed");
     expect(tree.requests.map((request: Row) => request.path).sort()).toEqual(["/root/live", "/root/strict"]);
@@ -105,7 +103,7 @@ describe("what an agent asks", () => {
       ["/root/live", "question"],
     ]);
     expect(text.stdout).toMatch(
-      /\/root\/strict asks for an approval: May I publish\?\n +npx coppice agent answer \S+ req_.*\n +for .*, in thread_/,
+      /\/root\/strict asks for an approval: May I publish\?\n +npx coppice approvals approve req_.*\n +for .*, in thread_/,
     );
   });
 
@@ -116,7 +114,11 @@ describe("what an agent asks", () => {
     const refused = [
       [2, "nonsense", /not the id of an approval/],
       [3, "req_nobody", /no request req_nobody is in .*npx coppice approvals/],
-      [2, opened("/root/live"), /is a question .*answer it with: npx coppice agent answer thread_\S+ req_/],
+      [
+        2,
+        opened("/root/live"),
+        /is a question .*answer it with --text .*See: npx coppice agent answer thread_\S+ req_/,
+      ],
       [3, opened("/root/careful"), /is resolved already; nothing was answered/],
     ] as const;
     const ended = await Promise.all(refused.map(([, id]) => place.run("approvals", "approve", id)));
@@ -128,6 +130,7 @@ describe("what an agent asks", () => {
     const [{ id }] = await place.rows("approvals");
     const denied = await place.run("approvals", "deny", id, "not on a Friday", "--run", "--pace", "0");
     expect(denied).toMatchObject({ code: 0, stdout: expect.stringContaining("/root/strict is told that") });
+    expect(denied.stdout).toContain("/root/strict: completed\n");
     const store = await openSqliteStore({ path: place.store, readOnly: true });
     const request = await store.read((view) => view.request(id));
     await store.close();

@@ -7,7 +7,16 @@ import { commandLine } from "../screen/command-line.ts";
 import type { Terminal } from "../terminal.ts";
 import { addAnswer } from "./answer.ts";
 import { addBudget } from "./budget.ts";
-import { act, commanding, messageOf, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
+import {
+  act,
+  commanding,
+  messageOf,
+  RUN_JSON,
+  runHere,
+  type RunOptions,
+  tell,
+  withRun,
+} from "./commanding.ts";
 import { given, wholeNumber, withTree } from "./options.ts";
 import { runUntilIdle } from "./run-until-idle.ts";
 import { reportWorks, waitForWorks, worksToWaitFor } from "./wait-for-works.ts";
@@ -33,7 +42,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
     "\nThe rules, such as what wakes an idle root, are those of the profile\n(`--profile`) that the tree was opened with.";
   withRun(
     withTree(agent.command("send"), {
-      json: "one object",
+      json: RUN_JSON,
       example: 'agent send /root/reader "look at the tests, too"',
     }),
   )
@@ -77,8 +86,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
               : `${target} has the task ${id}. No process runs the tree: it starts when one does, such as with --run.`,
         });
         if (options.run !== true) return;
-        if (!(await runHere(terminal, at, options, receipt))) return;
-        await reportWorks(terminal, at.store, [id], options);
+        await runHere(terminal, at, options, receipt, id);
       });
     });
 

@@ -17,6 +17,7 @@ import {
   type Commanded,
   commanding,
   messageOf,
+  RUN_JSON,
   runHere,
   type RunOptions,
   tell,
@@ -33,7 +34,7 @@ interface Options extends RunOptions {
 export function addAnswer(agent: Command, terminal: Terminal): void {
   withRun(
     withTree(agent.command("answer"), {
-      json: "one object",
+      json: RUN_JSON,
       example: 'agent answer /root/reader --text "the second one"',
     }),
   )

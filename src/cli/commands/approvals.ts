@@ -4,11 +4,10 @@
  */
 import type { Command } from "commander";
 import { systemClock } from "../../platform/clock.ts";
-import { provenDead } from "../../platform/process-identity.ts";
 import { decisionText } from "../../protocol/decision.ts";
+import { CoppiceError } from "../../protocol/errors.ts";
 import { isRequestId, type ThreadId } from "../../protocol/ids.ts";
 import { type AskedRequest, TreeReader } from "../../runtime/tree-reader.ts";
-import { listTrees } from "../../runtime/trees.ts";
 import type { Store } from "../../store/port.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
@@ -18,7 +17,7 @@ import { ago, opening } from "../screen/words.ts";
 import { openForReading, storePlace } from "../store-place.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { goOn, notAsked } from "./answer.ts";
-import { act, commanding, type RunOptions, withRun } from "./commanding.ts";
+import { act, commanding, RUN_JSON, type RunOptions, withRun } from "./commanding.ts";
 import { notBlank, type TreeOptions, withStore, withTree } from "./options.ts";
 
 const PAGE = 100;
@@ -42,7 +41,7 @@ export function addApprovals(program: Command, terminal: Terminal): void {
   ] as const) {
     withRun(
       withStore(approvals.command(verb), {
-        json: "one object",
+        json: RUN_JSON,
         example: `approvals ${verb} req_…`,
       }),
     )
@@ -70,13 +69,21 @@ async function list(terminal: Terminal, options: TreeOptions): Promise<void> {
 async function requestsIn(store: Store, tree: string | undefined): Promise<readonly AskedRequest[]> {
   if (tree !== undefined) return (await findTree(store, tree)).requests();
   const asked: AskedRequest[] = [];
-  for await (const { rows } of allPages((after) => listTrees(store, { limit: PAGE, after }, provenDead))) {
-    for (const { id, counts } of rows) {
-      // Of a tree that cannot be read nothing is known, and rows that are in the way are passed over; `doctor` names both.
-      if (counts !== null) asked.push(...(await new TreeReader(store, id).asked()).requests);
-    }
+  const pages = allPages((after) => store.read((view) => view.treeIds({ limit: PAGE, after })));
+  for await (const { rows } of pages) {
+    for (const id of rows) asked.push(...(await readable(new TreeReader(store, id))));
   }
   return asked;
+}
+
+/** Of a tree that cannot be read nothing is known, and rows that are in the way are passed over; `doctor` names both. */
+async function readable(tree: TreeReader): Promise<readonly AskedRequest[]> {
+  try {
+    return (await tree.asked()).requests;
+  } catch (error) {
+    if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") return [];
+    throw error;
+  }
 }
 
 function print(terminal: Terminal, request: AskedRequest, options: TreeOptions): void {
@@ -118,6 +125,7 @@ async function askerOf(store: Store, id: string): Promise<ThreadId> {
     throw notAsked(`${id} is ${request.status} already; nothing was answered.`, LIST);
   if (request.kind === "approval") return request.threadId;
   throw badUse(
-    `${id} is a question (${opening(request.text)}); answer it with: npx coppice agent answer ${request.threadId} ${id} --text "…"`,
+    `${id} is a question (${opening(request.text)}); answer it with --text "…".`,
+    `agent answer ${request.threadId} ${id}`,
   );
 }

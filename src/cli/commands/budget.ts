@@ -4,7 +4,7 @@ import type { Usage } from "../../protocol/usage.ts";
 import { badUse } from "../failure.ts";
 import { figure } from "../screen/words.ts";
 import type { Terminal } from "../terminal.ts";
-import { act, commanding, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
+import { act, commanding, RUN_JSON, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
 import { withTree } from "./options.ts";
 
 /** Infinity is no limit: what is parsed to null is lost on the way here. */
@@ -19,7 +19,7 @@ const SECOND = 1_000;
 export function addBudget(agent: Command, terminal: Terminal): void {
   withRun(
     withTree(agent.command("budget"), {
-      json: "one object",
+      json: RUN_JSON,
       example: "agent budget /root --tokens 40000000",
     }),
   )

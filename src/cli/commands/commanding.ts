@@ -18,6 +18,10 @@ import { openForWriting, storePlace } from "../store-place.ts";
 import type { Terminal } from "../terminal.ts";
 import { type StoreOptions, type TreeOptions, wholeNumber, withConfig } from "./options.ts";
 import { runUntilIdle } from "./run-until-idle.ts";
+import { reportWorks } from "./wait-for-works.ts";
+
+/** What `--json` prints of a command that may run the tree. */
+export const RUN_JSON = "one object, with --run NDJSON: it and the works that have ended";
 
 export interface RunOptions extends TreeOptions {
   readonly run?: boolean;
@@ -88,19 +92,31 @@ export function tell(
   else terminal.line(receipt.appliedBy === "owner" ? words.owner : words.here);
 }
 
-/** False when another process runs the tree: it does what there is to do. */
+/**
+ * Runs the tree here and tells how the work that was asked for has ended; without one, how that has ended which was open: the
+ * root's, for which somebody waits, else the agent's.
+ */
 export async function runHere(
   terminal: Terminal,
   at: Commanded,
   options: RunOptions,
   receipt: CommandReceipt,
-): Promise<boolean> {
+  asked?: string,
+): Promise<void> {
   if (receipt.appliedBy === "owner") {
+    // It does what there is to do.
     terminal.note("A process runs the tree already, and does it there.");
-    return false;
+    return;
   }
+  const open = await at.store.read((view) => {
+    const works = view.openWorksOf(at.tree.id);
+    return works.length > 0 ? works : view.openWorksOf(at.agent.threadId);
+  });
   await runUntilIdle(terminal, at, options);
-  return true;
+  if (asked !== undefined) return reportWorks(terminal, at.store, [asked], options);
+  const ids = open.map(({ id }) => id);
+  const ended = await at.store.read((view) => ids.filter((id) => view.work(id)?.state === "ended"));
+  await reportWorks(terminal, at.store, ended, options);
 }
 
 export async function messageOf(argument: string | undefined): Promise<string> {

@@ -19,11 +19,11 @@ export function requestLines(
   });
 }
 
-/** What is typed to answer. It names tree and request: a path alone means the newest tree, and a question that comes later. */
+/** What is typed to answer. A question's names the tree, since a path alone means the newest one; either names the request. */
 export function answerCommand(
   { path, id, treeId, kind }: AskedRequest,
   { store }: { readonly store?: string },
 ): string {
-  const answer = kind === "approval" ? "--approve (or --deny)" : '--text "…"';
-  return commandLine(`agent answer ${path} ${id}`, { tree: treeId, store }, answer);
+  if (kind === "approval") return `${commandLine(`approvals approve ${id}`, { store })}  (or: deny)`;
+  return commandLine(`agent answer ${path} ${id}`, { tree: treeId, store }, '--text "…"');
 }
