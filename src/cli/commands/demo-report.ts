@@ -112,7 +112,8 @@ async function figuresOf(reader: TreeReader) {
   return { agents, works, loads, unloads };
 }
 
-function shortPath(path: string): string {
+/** From this folder, where it lies in it. */
+export function shortPath(path: string): string {
   const near = relative(process.cwd(), path);
   return near === "" || near.startsWith("..") ? path : near;
 }

@@ -11,12 +11,15 @@ import { allPages } from "../all-pages.ts";
 import { EXIT, failureOf } from "../failure.ts";
 import { counted } from "../screen/words.ts";
 import { openForReading, type StorePlace, storePlace } from "../store-place.ts";
-import { fit, type Terminal } from "../terminal.ts";
+import { fit, type Terminal, wrap } from "../terminal.ts";
 import { rowName } from "../unreadable.ts";
 import { type StoreOptions, withStore } from "./options.ts";
 
 /** Broken trees, and rows of each, that are named. */
 const NAMED = 3;
+const NAME_COLUMNS = 20;
+/** Narrower than this, what goes on stands below the name. */
+const WITH_TABLE = 60;
 
 export function addDoctor(program: Command, terminal: Terminal, version: string): void {
   withStore(program.command("doctor"), { json: "one object", example: "doctor" })
@@ -37,7 +40,11 @@ export function addDoctor(program: Command, terminal: Terminal, version: string)
         });
         return;
       }
-      const row = (name: string, text: string): void => terminal.line(`${fit(name, 20)} ${text}`);
+      const indent = " ".repeat(terminal.room < WITH_TABLE ? 2 : NAME_COLUMNS + 1);
+      const row = (name: string, text: string): void => {
+        for (const line of wrap(`${fit(name, NAME_COLUMNS)} ${text}`, terminal.room, indent))
+          terminal.line(line);
+      };
       row("coppice", version);
       row("node", process.versions.node);
       row("store", `${store.state} (${place.path}, from ${place.from})`);

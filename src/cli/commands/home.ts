@@ -8,7 +8,7 @@ import { listTrees, type TreeSummary } from "../../runtime/trees.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { ago, counted } from "../screen/words.ts";
 import { openForReading, storePlace } from "../store-place.ts";
-import { clean, fit, type Terminal, widthOf } from "../terminal.ts";
+import { clean, fit, type Terminal, widthOf, wrap } from "../terminal.ts";
 import { type StoreOptions, withStore } from "./options.ts";
 
 const SHOWN_TREES = 5;
@@ -21,18 +21,23 @@ export function addHome(program: Command, terminal: Terminal, version: string): 
       terminal.json({ version, store: place, trees });
       return;
     }
-    terminal.line(
-      `${terminal.paint("bold", "Coppice")} ${version}: agents that are cut back to their record and grow again.`,
-    );
+    const title = `Coppice ${version}: agents that are cut back to their record and grow again.`;
+    for (const line of wrap(title, terminal.room))
+      terminal.line(line.replace(/^Coppice/, terminal.paint("bold", "Coppice")));
     terminal.line();
     terminal.line(`Store  ${place.path}${existsSync(place.path) ? "" : " (none yet)"}`);
-    for (const tree of trees) terminal.line(`  ${tree.id}  ${described(tree)}`);
+    for (const tree of trees)
+      for (const line of wrap(`${tree.id}  ${described(tree)}`, terminal.room - 2, "  "))
+        terminal.line(`  ${line}`);
     terminal.line();
     terminal.line("Next");
     const commands = next(trees, options);
     const columns = Math.max(32, ...commands.map(([command]) => widthOf(command)));
-    for (const [command, what] of commands)
-      terminal.line(`  ${fit(command, columns)} ${terminal.paint("dim", what)}`);
+    const beside = commands.every(([, what]) => columns + widthOf(what) + 3 <= terminal.room);
+    for (const [command, what] of commands) {
+      if (beside) terminal.line(`  ${fit(command, columns)} ${terminal.paint("dim", what)}`);
+      else for (const line of [`  ${command}`, terminal.paint("dim", `    ${what}`)]) terminal.line(line);
+    }
   });
 }
 

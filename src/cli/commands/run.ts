@@ -12,6 +12,7 @@ import { requestLines } from "../screen/request-lines.ts";
 import { newStorePlace } from "../store-place.ts";
 import { clean, cleanLines, clip, type Terminal } from "../terminal.ts";
 import { messageOf, paceOption } from "./commanding.ts";
+import { shortPath } from "./demo-report.ts";
 import { folderOf } from "./folder-of.ts";
 import { notBlank, type StoreOptions, withConfig, withStore } from "./options.ts";
 import { follow } from "./run-until-idle.ts";
@@ -88,7 +89,10 @@ async function run(terminal: Terminal, task: string, options: Options): Promise<
       return await reportWorks(terminal, store, [work.id], options);
     for (const line of cleanLines(outcome.text)) terminal.line(line);
   } finally {
-    if (options.json !== true) terminal.note(`Look: ${commandLine("tree", at)}`);
+    if (options.json !== true) {
+      terminal.note(`Store: ${shortPath(path)}`);
+      terminal.note(`Look: ${commandLine("tree", at)}`);
+    }
     if (terminal.signal.aborted)
       terminal.note(
         `The tree is given back; what was under way is cut off. Go on with: ${commandLine("agent followup /root", { ...at, config: options.config, run: true }, '"go on"')}`,

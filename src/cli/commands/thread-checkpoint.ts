@@ -4,7 +4,7 @@ import type { Difference, Missing, Refused, Restored } from "../../platform/work
 import type { WorkspaceCheckpoint } from "../../threads/checkpoints.ts";
 import { CommandError, EXIT } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";
-import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import { clean, cleanLines, type Terminal, widthOf, wrap } from "../terminal.ts";
 import { type StoreOptions, wholeNumber, withStore } from "./options.ts";
 import { runNamed } from "./thread-mend.ts";
 import {
@@ -45,7 +45,7 @@ export function addThreadCheckpoint(thread: Command, terminal: Terminal): void {
         const { rows, next } = await threads.checkpoints(id, { after, limit });
         for (const one of rows) {
           if (options.json === true) terminal.json(one);
-          else terminal.line(checkpointLine(one));
+          else for (const line of checkpointLines(terminal, one)) terminal.line(line);
         }
         if (rows.length === 0 && options.json !== true)
           terminal.line("There are no checkpoints here; `workspaceCapture` in your --config takes them.");
@@ -133,9 +133,16 @@ export function addThreadCheckpoint(thread: Command, terminal: Terminal): void {
     );
 }
 
-function checkpointLine({ ordinal, status, summary, reason, ref }: WorkspaceCheckpoint): string {
-  const said = status === "ready" ? `${summary}  ${ref}` : `${status}${reason === null ? "" : `: ${reason}`}`;
-  return `run ${ordinal}  ${clean(said)}`;
+/** The ref is what one copies: it is whole, on a line of its own where there is no room. */
+function checkpointLines(
+  terminal: Terminal,
+  { ordinal, status, summary, reason, ref }: WorkspaceCheckpoint,
+): string[] {
+  const said = status === "ready" ? (summary ?? "") : `${status}${reason === null ? "" : `: ${reason}`}`;
+  const head = `run ${ordinal}  ${clean(said)}`;
+  if (status !== "ready" || ref === null) return wrap(head, terminal.room, "  ");
+  const one = `${head}  ${ref}`;
+  return widthOf(one) <= terminal.room ? [one] : [...wrap(head, terminal.room, "  "), `  ${ref}`];
 }
 
 function counted(files: number): string {

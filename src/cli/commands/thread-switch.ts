@@ -1,5 +1,7 @@
 /** `coppice thread switch`: where the next run goes, and what it would be told there. */
 import type { Command } from "commander";
+import type { StoreView } from "../../store/port.ts";
+import type { StartPreview } from "../../threads/preview.ts";
 import { badUse } from "../failure.ts";
 import type { ProviderChoice } from "../run-tree.ts";
 import { coverageLines, providerName } from "../screen/coverage-lines.ts";
@@ -51,7 +53,10 @@ async function switchTo(terminal: Terminal, id: string, options: Options): Promi
     if (options.dryRun === true) {
       const preview = await at.threads.preview(id, { ...choice, effort: null, cleanContext });
       if (options.json === true) terminal.json(preview);
-      else for (const line of previewLines(terminal, preview)) terminal.line(line);
+      else {
+        const brought = await at.store.read((view) => broughtBy(view, preview));
+        for (const line of previewLines(terminal, preview, brought)) terminal.line(line);
+      }
       return;
     }
     const args = { thread: id, ...choice, cleanContext };
@@ -63,6 +68,16 @@ async function switchTo(terminal: Terminal, id: string, options: Options): Promi
       `Next: ${continueCommand(chosen.id, options)}`,
     ]);
   });
+}
+
+/** Forks by the transfers that bring them back. */
+function broughtBy(view: StoreView, { tells }: StartPreview): ReadonlyMap<string, string> {
+  const brought = new Map<string, string>();
+  for (const { transferId } of tells) {
+    const transfer = transferId === null ? undefined : view.transfer(transferId);
+    if (transfer?.type === "merge_back") brought.set(transfer.id, transfer.sourceThreadId);
+  }
+  return brought;
 }
 
 /** The owner of the tree knows its own providers. */

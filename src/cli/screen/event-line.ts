@@ -96,7 +96,7 @@ function mailLine(
     case "new_task":
       return line(`gets a task from ${author}`, "cyan");
     case "user":
-      return line(`gets input from the ${author}`, "cyan");
+      return line("gets input from the user", "cyan");
     case "final_answer":
       return line(`gets the result of ${author}`, "cyan");
     case "notice":

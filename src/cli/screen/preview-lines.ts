@@ -5,7 +5,7 @@ import { coverageLines, providerName, runsNamed } from "./coverage-lines.ts";
 import { counted, sizeOf } from "./words.ts";
 
 const STRATEGIES: Readonly<Record<string, string>> = {
-  none: "it is told nothing",
+  none: "it goes on, and has nothing to be told",
   native_fork: "a native fork",
   delta: "a delta of what it does not know",
   full: "the whole conversation as text",
@@ -14,21 +14,31 @@ const STRATEGIES: Readonly<Record<string, string>> = {
   unsupported: "it cannot be done",
 };
 
-export function previewLines(terminal: Terminal, preview: StartPreview): string[] {
+/** `brought`: forks that come back, by the transfers that tell of them. */
+export function previewLines(
+  terminal: Terminal,
+  preview: StartPreview,
+  brought: ReadonlyMap<string, string>,
+): string[] {
   const { strategy, into, why, knows, tells, coverage } = preview;
+  const way = strategy === "none" ? "in" : "into";
   const conversation =
-    into === null ? "" : into === "existing" ? ", into the conversation it has" : ", into a new conversation";
+    into === null ? "" : `, ${way} ${into === "existing" ? "the conversation it has" : "a new conversation"}`;
+  const how =
+    strategy === "none" && brought.size > 0
+      ? "it goes on, told of nothing but what comes back"
+      : (STRATEGIES[strategy] ?? clean(strategy));
   const name = providerName(preview.provider, preview.model);
   return [
     terminal.paint("bold", `If the next run went to ${name}`),
-    ...wrapped(terminal, "strategy", `${STRATEGIES[strategy] ?? clean(strategy)}${conversation}`),
+    ...wrapped(terminal, "strategy", `${how}${conversation}`),
     ...wrapped(terminal, "why", clean(why)),
     ...wrapped(terminal, "knows", knows.length === 0 ? "nothing of this thread" : runsNamed(knows)),
-    ...tells.flatMap(({ kind, runs, tokens, bytes, omitted }) =>
+    ...tells.flatMap(({ transferId, kind, runs, tokens, bytes, omitted }) =>
       wrapped(
         terminal,
         "is told",
-        `${kind === "pinned_context" ? "the pinned context" : `${runsNamed(runs)}, as ${kind.replaceAll("_", " ")}`}: ${sizeOf(tokens, bytes)}` +
+        `${toldOf(kind, runsNamed(runs), brought.get(transferId ?? ""))}: ${sizeOf(tokens, bytes)}` +
           (omitted === 0 ? ", nothing left out" : `, ${counted(omitted, "item")} left out for want of room`),
       ),
     ),
@@ -37,6 +47,13 @@ export function previewLines(terminal: Terminal, preview: StartPreview): string[
       ? []
       : ["", terminal.paint("bold", "Who knows what now"), ...coverageLines(terminal, coverage)]),
   ];
+}
+
+function toldOf(kind: string, runs: string, fork: string | undefined): string {
+  if (kind === "pinned_context") return "the pinned context";
+  return fork === undefined
+    ? `${runs}, as ${kind.replaceAll("_", " ")}`
+    : `${runs} of ${fork}, which comes back`;
 }
 
 const LABEL_COLUMNS = 10;

@@ -98,8 +98,9 @@ export function workState(work: WorkRecord, owned = true): string {
   return work.outcome?.ending ?? work.state.replaceAll("_", " ");
 }
 
+/** Which way a user has come, from a program or a shell, is for the records. */
 export function requesterOf(work: WorkRecord): string {
-  return work.requester.kind === "user" ? clean(work.requester.name) : work.requester.path;
+  return work.requester.kind === "user" ? "user" : work.requester.path;
 }
 
 /** The beginning of a text, on one line. */
