@@ -58,7 +58,7 @@ export type { OnBusy } from "./control/messages.ts";
 export type { Inspect, SessionInspection } from "./session/lifecycle.ts";
 
 export type { Identified, ThreadOptions } from "./threads/create.ts";
-export type { WorkspaceCheckpoint } from "./threads/checkpoints.ts";
+export type { RestoreAnswer, Unfinished, WorkspaceCheckpoint } from "./threads/checkpoints.ts";
 export type { ForkedThread } from "./threads/make-fork.ts";
 export type { HistoryPage } from "./threads/history.ts";
 export type { PreviewedText, StartPreview } from "./threads/preview.ts";

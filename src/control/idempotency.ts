@@ -43,9 +43,13 @@ export function placeOfCommand(commandId: string): Place {
   return { treeId: `thread_${sha256(commandId).slice(0, 21)}`, key: "command" };
 }
 
-/** @throws RejectedError `COMMAND_ID_CONFLICT`. */
+/** The digest of no arguments at all. */
+const FORGOTTEN = "";
+
+/** Null for what was begun and has no answer yet. @throws RejectedError `COMMAND_ID_CONFLICT`. */
 export function recallAt<T extends Json>(view: StoreView, place: Place, asked: unknown): T | undefined {
   const known = view.receipt(place.treeId, place.key);
+  if (known?.argumentsDigest === FORGOTTEN) return undefined;
   if (known === undefined || known.argumentsDigest === sha256(canonicalJson(asked))) {
     return known?.answer as T | undefined;
   }
@@ -60,4 +64,9 @@ export function usedBefore({ key }: Place): RejectedError {
 export function noteAt(tx: StoreTx, place: Place, asked: unknown, answer: Json): void {
   const argumentsDigest = sha256(canonicalJson(asked));
   tx.putReceipt({ ...place, argumentsDigest, answer, createdAt: tx.now() });
+}
+
+/** What was noted there was nothing: the place is free. */
+export function forgetAt(tx: StoreTx, place: Place): void {
+  tx.putReceipt({ ...place, argumentsDigest: FORGOTTEN, answer: null, createdAt: tx.now() });
 }

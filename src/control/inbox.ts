@@ -68,7 +68,7 @@ export function givenBy({ verb, arguments: all }: CommandRecord): Given {
  * What the digest of a command covers: all that is asked, however it was put. What is left out, null, or said though it goes without
  * saying is the same; no argument means one thing left out and another as null.
  */
-function askedOf({ verb, arguments: given }: Given): JsonObject {
+export function askedOf({ verb, arguments: given }: Given): JsonObject {
   const parsed = COMMAND_ARGUMENTS[verb].safeParse(given);
   const asked = (parsed.success ? parsed.data : given) as JsonObject;
   const said = Object.entries(asked).filter(
@@ -88,10 +88,10 @@ const WITHOUT_SAYING: JsonObject = {
   overwrite: false,
 };
 
-/** The answer that a command with its id has had; undefined for a new one. @throws RejectedError `COMMAND_ID_CONFLICT`. */
+/** The answer that a command with its id has had; undefined for a new one, and while it has none. @throws RejectedError `COMMAND_ID_CONFLICT`. */
 export function answerOf(view: StoreView, given: Given): JsonObject | undefined {
   if (given.commandId === undefined) return undefined;
-  return recallAt<JsonObject>(view, placeOfCommand(given.commandId), askedOf(given));
+  return recallAt<JsonObject>(view, placeOfCommand(given.commandId), askedOf(given)) ?? undefined;
 }
 
 /**
@@ -103,7 +103,7 @@ export function noteAnswer(tx: Transaction, given: Given, answer: JsonObject): v
   if (given.commandId === undefined) return;
   const place = placeOfCommand(given.commandId);
   const asked = askedOf(given);
-  if (recallAt(tx.store, place, asked) !== undefined) throw usedBefore(place);
+  if (answerOf(tx.store, given) !== undefined) throw usedBefore(place);
   noteAt(tx.store, place, asked, answer);
 }
 

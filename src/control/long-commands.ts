@@ -2,15 +2,16 @@
  * Commands that ask a provider, or take several commits, as the owner of a tree finds them in its inbox (REC-2, lineage C3): they
  * go on beside all else. What waits for one stands in `inbox-order.ts`.
  *
- * - L1 The commit that ends one answers its row: what is rows alone is done and answered, or neither. A sync and a restore do the
- *   better part before it, the history of each run and the files; after a crash in between the next owner does that again, to the
- *   same end.
+ * - L1 The commit that ends one answers its row: what is rows alone is done and answered, or neither. A sync does the better part
+ *   before it, the history of each run; after a crash in between the next owner does that again, to the same end. A restore writes
+ *   files, and is not done again: that it was begun is stored before (`begun.ts`).
  * - L2 What an owner leaves under way stays in the inbox, for the next one. So does what failed because of the store, for another look.
  */
 import { type CommandRecord, isLong, type LongCommandVerb } from "../protocol/command.ts";
 import { CoppiceError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Begin } from "../platform/abortable.ts";
+import { type Mark, markOf } from "./begun.ts";
 import {
   answerCommand,
   answerOf,
@@ -26,7 +27,14 @@ import type { Tree } from "./tree.ts";
 /** A part of the commit that ends a command. */
 export type Done = (tx: Transaction, answer: JsonObject) => void;
 
-type LongVerb = (tree: Tree, given: JsonObject, done: Done, begin: Begin) => Promise<JsonObject>;
+/** `mark` is null for one that nobody can ask for again. */
+type LongVerb = (
+  tree: Tree,
+  given: JsonObject,
+  done: Done,
+  begin: Begin,
+  mark: Mark | null,
+) => Promise<JsonObject>;
 
 /** By name; each calls `begin` before its first effect and `done` in its last commit, and answers the same. */
 export type LongVerbs = Readonly<Record<LongCommandVerb, LongVerb>>;
@@ -37,7 +45,7 @@ export function beginLong(tree: Tree, command: CommandRecord, ended: (left: bool
   if (verb === null || !isLong(verb)) return false;
   const act = tree.shared.longVerbs[verb];
   tree.commands.add(command.id);
-  void carryOutLong(tree, command, act)
+  void answerLong(tree, command, act)
     .catch((error: unknown) => {
       // Not even its refusal could be stored.
       const { treeId, shared } = tree;
@@ -52,7 +60,7 @@ export function beginLong(tree: Tree, command: CommandRecord, ended: (left: bool
 }
 
 /** True when it is left in the inbox. */
-async function carryOutLong(tree: Tree, command: CommandRecord, act: LongVerb): Promise<boolean> {
+async function answerLong(tree: Tree, command: CommandRecord, act: LongVerb): Promise<boolean> {
   try {
     if (await answerKnown(tree, command)) return false;
     const given = givenBy(command);
@@ -60,8 +68,9 @@ async function carryOutLong(tree: Tree, command: CommandRecord, act: LongVerb): 
       noteAnswer(tx, given, answer);
       answerCommand(tx, command, answer);
     };
+    const mark = markOf({ ...given, commandId: given.commandId ?? command.id });
     // Whoever has left it in the inbox waits for nothing any more.
-    await act(tree, given.arguments, done, () => undefined);
+    await act(tree, given.arguments, done, () => undefined, mark);
     return false;
   } catch (error) {
     if (tree.state !== "owned" || isOfStore(error)) return true;
@@ -77,11 +86,26 @@ async function carryOutLong(tree: Tree, command: CommandRecord, act: LongVerb): 
   return false;
 }
 
+/** For somebody here, who waits for it. @throws as the verb. */
+export async function carryOutLong(
+  tree: Tree,
+  given: Given & { readonly verb: LongCommandVerb },
+  begin: Begin,
+): Promise<JsonObject> {
+  const act = tree.shared.longVerbs[given.verb];
+  const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
+  try {
+    return await act(tree, given.arguments, done, begin, markOf(given));
+  } catch (error) {
+    return doneMeanwhile(tree, given, error);
+  }
+}
+
 /**
  * The answer that was noted under its id by another one of the same command, while this one came to `error`.
  * @throws `error` where there is none; RejectedError `COMMAND_ID_CONFLICT`.
  */
-export async function doneMeanwhile(tree: Tree, given: Given, error: unknown): Promise<JsonObject> {
+async function doneMeanwhile(tree: Tree, given: Given, error: unknown): Promise<JsonObject> {
   if (!CoppiceError.is(error) || error.family !== "rejected") throw error;
   const known = await tree.read((view) => answerOf(view, given));
   if (known === undefined) throw error;

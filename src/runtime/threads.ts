@@ -12,12 +12,13 @@ import type { Pin, PinSection } from "../protocol/snapshot.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { Begin, CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
-import type { Missing, Refused, Restored } from "../platform/workspace/port.ts";
-import { answerOf, answerOnce, carryOut, type Given, noteAnswer } from "../control/inbox.ts";
-import { type Done, doneMeanwhile } from "../control/long-commands.ts";
+import type { Missing } from "../platform/workspace/port.ts";
+import { answerOf, answerOnce, carryOut, type Given } from "../control/inbox.ts";
+import { carryOutLong, type Done } from "../control/long-commands.ts";
 import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
+import type { RestoreAnswer } from "../threads/checkpoints.ts";
 import { createThread } from "../threads/create.ts";
 import type { ForkPlan } from "../threads/fork.ts";
 import { IN_PARTS } from "../threads/in-parts.ts";
@@ -296,10 +297,10 @@ export class Threads extends ThreadReads {
 
   /**
    * Writes the files of the workspace as a run has left them. Nothing else of the user's is touched: no index, branch or stash, and
-   * what stands there now is captured first.
+   * what stands there now is captured first. One that was cut off is not done again: given again, it says so.
    * @throws RejectedError `THREAD_BUSY` while a run is active in the folder; `SOURCE_POINT_NOT_FOUND`, `NOT_OWNER`.
    */
-  async restoreCheckpoint(id: string, options: RestoreOptions): Promise<Restored | Refused | Missing> {
+  async restoreCheckpoint(id: string, options: RestoreOptions): Promise<RestoreAnswer> {
     check("Threads.restoreCheckpoint", THREADS.restoreCheckpoint, { id, options });
     const { commandId, signal, ...rest } = options;
     const asked = {
@@ -311,7 +312,7 @@ export class Threads extends ThreadReads {
       { commandId, signal },
       async () => (await this.#thread(id)).treeId,
     );
-    return answer as unknown as Restored | Refused | Missing;
+    return answer as unknown as RestoreAnswer;
   }
 
   /** Removes the workspace checkpoint of a run; the run says so after. @throws as `restoreCheckpoint`. */
@@ -357,9 +358,7 @@ export class Threads extends ThreadReads {
       const known = await this.#known(given);
       if (known !== undefined) return known;
       const { tree } = await ports.open(await where());
-      const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
-      const answer = tree.shared.longVerbs[asked.verb](tree, asked.arguments, done, begin);
-      return answer.catch((error: unknown) => doneMeanwhile(tree, given, error));
+      return carryOutLong(tree, given, begin);
     });
   }
 

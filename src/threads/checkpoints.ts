@@ -13,6 +13,7 @@ import type { RunId, TreeId } from "../protocol/ids.ts";
 import type { Begin } from "../platform/abortable.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import { overlap } from "../platform/workspace.ts";
+import type { Mark } from "../control/begun.ts";
 import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type {
@@ -106,17 +107,67 @@ function withinOf({ clock, lineage }: ThreadPorts, signal?: AbortSignal): Within
   return { clock, limitMs: lineage.workspaceMs, signal };
 }
 
-/** @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
+/** A restore was begun before, and how it ended was not recorded; nothing was written now. */
+export interface Unfinished {
+  readonly status: "unfinished";
+  readonly reason: string;
+}
+
+/** What has become of a restore. */
+export type RestoreAnswer = Restored | Refused | Missing | Unfinished;
+
+/** `done` is a part of the commit that ends it. @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
 export function restoreCheckpoint(
   ports: ThreadPorts,
   tree: Tree,
   { thread, run, ...request }: RestoreRequest & { readonly thread: string; readonly run: string },
+  done: (tx: Transaction, answer: RestoreAnswer) => void,
   begin: Begin,
-): Promise<Restored | Refused | Missing> {
-  return alone(ports, tree, thread, run, ({ folder, ref }, within) => {
-    begin();
-    return ports.capture.restore(folder, ref, request, within);
+  mark: Mark | null,
+): Promise<RestoreAnswer> {
+  return alone(ports, tree, thread, run, async (found, within) => {
+    const restored = await (mark === null
+      ? undefined
+      : tree.transact((tx) => begunBefore(tx, found, begin, mark)));
+    if (mark === null) begin();
+    const come = restored ?? (await restore(ports, tree, found, request, within, mark));
+    await tree.transact((tx) => done(tx, come));
+    return come;
   });
+}
+
+function begunBefore(
+  tx: Transaction,
+  { run: { ordinal } }: Found,
+  begin: Begin,
+  mark: Mark,
+): Unfinished | undefined {
+  begin();
+  if (!mark.begin(tx)) return undefined;
+  return {
+    status: "unfinished",
+    reason:
+      `it was begun before, and how that ended was not recorded: the folder's files may be those of run ${ordinal}, all or some of them. ` +
+      "Nothing was written now, for it may have changed since. What stood there before is kept with the checkpoint; compare with it, and " +
+      "ask again under another id",
+  };
+}
+
+async function restore(
+  { capture }: ThreadPorts,
+  tree: Tree,
+  { folder, ref }: Found,
+  request: RestoreRequest,
+  within: Within,
+  mark: Mark | null,
+): Promise<RestoreAnswer> {
+  try {
+    return await capture.restore(folder, ref, request, within);
+  } catch (error) {
+    // A refusal is no effect, and its id may be used again.
+    if (mark !== null && error instanceof RejectedError) await tree.transact(mark.forget);
+    throw error;
+  }
 }
 
 type Removed = { readonly status: "ready" } | Missing;

@@ -29,11 +29,10 @@ export function longVerbs(ports: () => ThreadPorts): LongVerbs {
     },
     archive: (_, given, done) => IN_PARTS.archive(ports(), given, done),
     sync: (_, given, done) => IN_PARTS.sync(ports(), given, done),
-    async restore_checkpoint(tree, given, done, begin) {
+    async restore_checkpoint(tree, given, done, begin, mark) {
       const asked = check("restore_checkpoint", COMMAND_ARGUMENTS.restore_checkpoint, given);
-      const come = asJson(await restoreCheckpoint(ports(), tree, asked, begin));
-      await tree.transact((tx) => done(tx, come));
-      return come;
+      const ended = (tx: Transaction, answer: object): void => done(tx, asJson(answer));
+      return asJson(await restoreCheckpoint(ports(), tree, asked, ended, begin, mark));
     },
     async remove_checkpoint(tree, given, done, begin) {
       const asked = check("remove_checkpoint", COMMAND_ARGUMENTS.remove_checkpoint, given);

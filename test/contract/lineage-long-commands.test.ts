@@ -18,7 +18,7 @@ const ROW = { id: POSTED, state: "pending", answer: null, doneAt: null } as cons
 describe.each(STORES)("commands of several commits on %s", (store) => {
   /** A thread of two runs with checkpoints; a restore stays under way until it is let go on, or called off. */
   async function open() {
-    const { capture, held, removed, restores } = heldCapture();
+    const { capture, held, removed, refuse, restores } = heldCapture();
     const refuses = scripted({ "*": [repeat(fail({ code: "PROVIDER_REFUSED", accepted: false }))] });
     const h = await harness({
       store,
@@ -32,7 +32,7 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
     await h.tree.control.tree.jobs.of(h.tree.id);
     const run = (await h.runtime.threads.checkpoints(h.tree.id)).rows[0]!.runId;
     const { threads } = h.runtime;
-    return { h, threads, id: h.tree.id, run, held, removed, restores };
+    return { h, threads, id: h.tree.id, run, held, removed, refuse, restores };
   }
 
   const underWay = (h: Harness, held: readonly unknown[], count = 1) =>
@@ -153,14 +153,13 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
   });
 
   test("C3.12 of two at once with one id both have the answer that was noted first", async () => {
-    const { h, threads, id, run, held } = await open();
+    const { h, threads, id, run, held, restores } = await open();
     const both = Promise.all([1, 2].map(() => threads.restoreCheckpoint(id, { run, commandId: "once" })));
     await underWay(h, held);
     held[0]!();
-    await underWay(h, held, 2);
-    held[1]!();
     const [first, second] = await both;
     expect(first).toMatchObject({ before: "before 1" });
+    expect(restores()).toBe(1);
     expect(second).toEqual(first);
     await (await h.tree.root.send("three", { provider: "refuses" })).outcome();
     const handoff = (await threads.handoffs(id)).rows.at(-1)!.id;
@@ -170,20 +169,79 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
     expect(made[1]).toEqual(made[0]);
   });
 
-  test("C3.12 one whose id was used for another command meanwhile is refused, by the owner too", async () => {
-    const { h, threads, id, run, held } = await open();
+  test("C3.12 the id of one that has begun is its own, and one whose id was used meanwhile is refused", async () => {
+    const { h, threads, id, run, held, restores } = await open();
+    const conflict = { code: "COMMAND_ID_CONFLICT" };
     const restored = threads.restoreCheckpoint(id, { run, commandId: "once" });
-    restored.catch(() => undefined);
     await underWay(h, held);
-    await threads.rename(id, "a", { commandId: "once" });
-    held[0]!();
-    await expect(restored).rejects.toMatchObject({ code: "COMMAND_ID_CONFLICT" });
-    await post(h, "restore_checkpoint", { thread: id, run, command_id: "twice" });
-    await underWay(h, held, 2);
+    await expect(threads.rename(id, "a", { commandId: "once" })).rejects.toMatchObject(conflict);
+    const waits = threads.restoreCheckpoint(id, { run, commandId: "twice" });
+    waits.catch(() => undefined);
+    await h.clock.settle();
     await threads.rename(id, "b", { commandId: "twice" });
-    held[1]!();
+    held[0]!();
+    expect(await restored).toMatchObject({ status: "ready" });
+    await expect(waits).rejects.toMatchObject(conflict);
+    expect(restores()).toBe(1);
+    await post(h, "restore_checkpoint", { thread: id, run, command_id: "twice" });
     await answered(h);
-    expect(await rowOf(h)).toMatchObject({ state: "refused", answer: { code: "COMMAND_ID_CONFLICT" } });
+    expect(await rowOf(h)).toMatchObject({ state: "refused", answer: conflict });
+  });
+
+  test.for(["once", undefined])(
+    "C1.18 REC-2 a restore that a crash cut off is not done again, and says so; its id: %s",
+    async (commandId) => {
+      const { h, id, run, held, restores } = await open();
+      const asked = commandId === undefined ? { run } : { run, command_id: commandId };
+      atCommit(h, 1, { kind: "crash_before" });
+      await post(h, "restore_checkpoint", { thread: id, ...asked });
+      await underWay(h, held);
+      held[0]!();
+      await h.clock.settle();
+      h.onWrite = () => null;
+      await h.crash();
+      await answered(h);
+      expect(restores()).toBe(1);
+      const unfinished = {
+        status: "unfinished",
+        reason: expect.stringContaining("files may be those of run 1"),
+      };
+      expect(await rowOf(h)).toMatchObject({ state: "done", answer: unfinished });
+      expect((await h.runtime.threads.checkpoints(id)).rows[0]).toMatchObject({ status: "ready" });
+    },
+  );
+
+  test("C1.18 C3.12 REC-1 nor is one that was asked for here, at each of its commits", async () => {
+    for (const number of [0, 1]) {
+      const { h, id, run, held, restores } = await open();
+      atCommit(h, number, { kind: "crash_after" });
+      h.runtime.threads.restoreCheckpoint(id, { run, commandId: "once" }).catch(() => undefined);
+      if (number === 1) {
+        await underWay(h, held);
+        held[0]!();
+      }
+      await h.clock.settle();
+      h.onWrite = () => null;
+      await h.crash();
+      const answer = await h.runtime.threads.restoreCheckpoint(id, { run, commandId: "once" });
+      expect(answer).toMatchObject({ status: number === 0 ? "unfinished" : "ready" });
+      expect(await h.runtime.threads.restoreCheckpoint(id, { run, commandId: "once" })).toEqual(answer);
+      expect(restores()).toBe(number);
+    }
+  });
+
+  test("C1.18 C3.12 one that its port refuses has had no effect, and its id may be used again", async () => {
+    const { h, threads, id, run, held, refuse } = await open();
+    refuse.add("nowhere");
+    const wrong = { code: "INVALID_ARGUMENT" };
+    const asked = { run, commandId: "once" };
+    await expect(threads.restoreCheckpoint(id, { ...asked, paths: ["nowhere"] })).rejects.toMatchObject(
+      wrong,
+    );
+    const restored = threads.restoreCheckpoint(id, asked);
+    await underWay(h, held);
+    held[0]!();
+    expect(await restored).toMatchObject({ status: "ready" });
   });
 
   test("C3.12 of a rollback and another command at once with one id, one is done and nothing of the other", async () => {

@@ -1,4 +1,5 @@
 /** A capture of workspaces whose restores stay under way until they are let go on, or called off. */
+import { RejectedError } from "../../src/protocol/errors.ts";
 import type { WorkspaceCapture } from "../../src/platform/workspace/port.ts";
 import { NO_CAPTURE } from "./no-capture.ts";
 
@@ -7,6 +8,8 @@ const ready = { status: "ready" } as const;
 export function heldCapture() {
   const held: (() => void)[] = [];
   const removed: string[] = [];
+  /** Paths for which a restore is refused. */
+  const refuse = new Set<string>();
   let restores = 0;
   const capture: WorkspaceCapture = {
     ...NO_CAPTURE,
@@ -14,7 +17,9 @@ export function heldCapture() {
     async capture(_, { name: ref }) {
       return { ...ready, ref, tree: "tree", summary: "", files: [], omitted: [] };
     },
-    async restore(_, __, ___, { signal }) {
+    async restore(_, __, { paths = [] }, { signal }) {
+      for (const path of paths)
+        if (refuse.has(path)) throw new RejectedError("INVALID_ARGUMENT", "no such path", { path });
       const before = `before ${(restores += 1)}`;
       await new Promise<void>((resolve) => {
         held.push(resolve);
@@ -27,5 +32,5 @@ export function heldCapture() {
       return ready;
     },
   };
-  return { capture, held, removed, restores: () => restores };
+  return { capture, held, removed, refuse, restores: () => restores };
 }

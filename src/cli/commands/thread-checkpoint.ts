@@ -1,7 +1,7 @@
 /** `coppice thread checkpoint`: the files as runs have left them, compared, written back and removed. */
 import type { Command } from "commander";
 import type { Difference, Missing, Refused, Restored } from "../../platform/workspace/port.ts";
-import type { WorkspaceCheckpoint } from "../../threads/checkpoints.ts";
+import type { RestoreAnswer, Unfinished, WorkspaceCheckpoint } from "../../threads/checkpoints.ts";
 import { CommandError, EXIT } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { clean, cleanLines, type Terminal, widthOf, wrap } from "../terminal.ts";
@@ -103,7 +103,7 @@ export function addThreadCheckpoint(thread: Command, terminal: Terminal): void {
         const here = () => at.threads.restoreCheckpoint(found.id, { ...asked, commandId: options.commandId });
         const verb = "restore_checkpoint";
         const { appliedBy, answer } = await byOwnerOrHere(terminal, at, found, verb, args, options, here);
-        const restored = requireDone(answer as unknown as Restored | Refused | Missing);
+        const restored = requireDone(answer as unknown as RestoreAnswer);
         tellChange(terminal, options, appliedBy, restored, [
           `${counted(restored.written.length)} written and ${counted(restored.removed.length)} removed. What stood there before: ${clean(restored.before)}`,
         ]);
@@ -151,11 +151,13 @@ function counted(files: number): string {
 
 /** @throws CommandError for what could not be done, or was refused. */
 function requireDone<T extends Difference | Restored | { readonly status: "ready" }>(
-  answer: T | Refused | Missing,
+  answer: T | Refused | Missing | Unfinished,
 ): T {
   switch (answer.status) {
     case "missing":
       throw new CommandError(EXIT.incomplete, "CHECKPOINT_UNAVAILABLE", `${answer.reason}.`);
+    case "unfinished":
+      throw new CommandError(EXIT.incomplete, "CHECKPOINT_UNFINISHED", `${answer.reason}.`);
     case "refused": {
       const paths = answer.paths.slice(0, 5).join(", ");
       throw new CommandError(
