@@ -7,6 +7,7 @@ import { deadLetter } from "./mail-states.ts";
 import { type PartialText, stopRun, subtree } from "./interrupt.ts";
 import { quarantine } from "./quarantine.ts";
 import type { Transaction } from "./transaction.ts";
+import { supersedeTransfer } from "./transfer-moves.ts";
 import { abortWaitsOf } from "./wait-ends.ts";
 import { endWork, resultDelivered, workOf } from "./works.ts";
 import { unreadOf } from "./unread.ts";
@@ -44,6 +45,9 @@ export function shut(tx: Transaction, threadId: ThreadId, runId: RunId | null): 
     const result = workOf(tx, mail.resultOf);
     if (result !== undefined) resultDelivered(tx, result);
   }
+  // No run of it begins any more that could be told what it was spawned with.
+  for (const { id, type } of tx.store.pendingTransfersTo(threadId))
+    if (type === "subagent_spawn") supersedeTransfer(tx, id);
   const closed = tx.putAgent(tx.agent(threadId), { state: "closed" });
   tx.emit("agent.closed", closed, { runId });
   tx.effects.closed.push(threadId);

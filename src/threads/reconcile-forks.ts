@@ -60,7 +60,9 @@ function doubtfulIn({ store, context }: Look, ports: ThreadPorts, id: string): D
   });
 }
 
-function intentsOf(view: StoreView, { threadId }: AgentRecord): Asked[] {
+/** An archived thread is not changed any more, and asks for none. */
+function intentsOf(view: StoreView, { threadId, state }: AgentRecord): Asked[] {
+  if (state === "archived") return [];
   return view
     .pendingTransfersTo(threadId)
     .filter((one): one is Asked => one.type === "fork" && one.status === "pending" && one.intent !== null);

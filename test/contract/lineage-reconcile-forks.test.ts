@@ -118,6 +118,23 @@ describe.each(STORES)("forks in doubt on %s", (store) => {
     expect((await forkOf(h, id)).intent).not.toBeNull();
   });
 
+  test("C2.1 C1.1 C14.7 an archived thread is not changed by it, and its provider is not asked", async () => {
+    const opened = await open();
+    const { h, a } = opened;
+    const id = await lost(opened, true);
+    const tree = await h.runtime.openTree({ id });
+    await tree.root.interrupt();
+    await h.runtime.threads.close(id);
+    await h.runtime.threads.archive(id);
+    const before = await h.store.read((view) => [view.agent(id), ...view.providerThreadsOf(id)]);
+    const asked = await forkOf(h, id);
+    const calls = a.calls("findForks").length;
+    await reconcile(h, id);
+    expect(await h.store.read((view) => [view.agent(id), ...view.providerThreadsOf(id)])).toEqual(before);
+    expect(await forkOf(h, id)).toEqual(asked);
+    expect(a.calls("findForks")).toHaveLength(calls);
+  });
+
   test("C14.7 C14.1 a run that is under way settles its own, and another process's is left to it", async () => {
     const opened = await open();
     const { h, a } = opened;

@@ -23,6 +23,38 @@ async function textOf(h: Harness, transfer: TransferRecord) {
 const detached = { detached: true, wake: "never" };
 
 describe.each(STORES)("subagents as transfers on %s", (store) => {
+  test.for(["all", "none"])(
+    "C8.2 C2.5 a child that is closed before its first run is told nothing any more; context: %s",
+    async (context) => {
+      const h = await opened({
+        store,
+        runtime: { limits: { running: 1 } },
+        scripts: {
+          "/root": [
+            say("first answer"),
+            spawn("busy", "go", { fork_turns: "none", ...detached }),
+            spawn("late", "look", { fork_turns: context, ...detached }),
+            say("second answer"),
+          ],
+          "/root/busy": [gate("busy"), say("ok")],
+        },
+      });
+      await h.ask("one");
+      await h.ask("two");
+      const late = await h.tree.agent("/root/late");
+      const { threadId } = await late.record();
+      await late.close();
+      h.provider.gates.openAll();
+      await h.tree.idle();
+      const spawned = await look(h).transfers("subagent_spawn");
+      expect(spawned.find(({ targetThreadId }) => targetThreadId === threadId)).toMatchObject({
+        status: "superseded",
+        resolution: null,
+      });
+      expect(spawned.map(({ status }) => status).toSorted()).toEqual(["consumed", "superseded"]);
+    },
+  );
+
   test("C8.3 C1.8 S0-16 S0-63 a spawn names run and step where it was cut, and nothing is built before the first run", async () => {
     const h = await opened({
       store,
