@@ -298,7 +298,8 @@ export class Threads extends ThreadReads {
   /**
    * Writes the files of the workspace as a run has left them. Nothing else of the user's is touched: no index, branch or stash, and
    * what stands there now is captured first. One that was cut off is not done again: given again, it says so.
-   * @throws RejectedError `THREAD_BUSY` while a run is active in the folder; `SOURCE_POINT_NOT_FOUND`, `NOT_OWNER`.
+   * @throws RejectedError `THREAD_BUSY` while a run is active in the folder; `SOURCE_POINT_NOT_FOUND`, `NOT_OWNER`; `INVALID_ARGUMENT` for
+   * a path that leads out of the folder, or to nothing.
    */
   async restoreCheckpoint(id: string, options: RestoreOptions): Promise<RestoreAnswer> {
     check("Threads.restoreCheckpoint", THREADS.restoreCheckpoint, { id, options });

@@ -10,6 +10,7 @@ import { GitFailure, GitRunner, textOf } from "./git-process.ts";
 import type { Captured, CaptureRequest, Missing, Within, WorkspaceCapture } from "./port.ts";
 import { findRepository, type Repository, Scratch } from "./repository.ts";
 import { restoreContent } from "./restore.ts";
+import { scopeOf } from "./scope.ts";
 
 const CHECKPOINTS = "refs/coppice/checkpoints/";
 /** What stood in a folder before a checkpoint was restored: `<its name>-<commit>`, so that none takes the place of another. */
@@ -54,12 +55,14 @@ export function gitCapture(bounds: Partial<CaptureBounds> = {}): WorkspaceCaptur
       inScratch(folder, within, async (scratch) => {
         const wanted = await treeOf(scratch, ref);
         const content = await contentOf(scratch, most);
+        const paths = await scopeOf(scratch, request.paths ?? [], [wanted, content.tree]);
         const { name } = partsOf(ref);
         const before = { name, message: `before ${ref} was restored` };
         const named = (commit: string): string => `${BEFORE}${name}-${commit}`;
         const kept = await record(scratch, content, named, before, within);
         const unknown = await omittedOf(scratch, ref);
-        return restoreContent(scratch, content, { tree: wanted, omitted: unknown }, request, kept.ref);
+        const asked = { ...request, paths };
+        return restoreContent(scratch, content, { tree: wanted, omitted: unknown }, asked, kept.ref);
       }),
     remove: (folder, ref, within) =>
       attempt(within, async (git) => {

@@ -51,7 +51,7 @@ export interface Difference {
 
 /** How much of a checkpoint is written back. */
 export interface RestoreRequest {
-  /** Files or folders within the folder; default: all. */
+  /** Files or folders within the folder, `.` for all of it; default: all. */
   readonly paths?: readonly string[] | undefined;
   /** Also over what no checkpoint can hold: it is lost then. */
   readonly overwrite?: boolean | undefined;
@@ -84,7 +84,10 @@ export interface WorkspaceCapture {
     between: { readonly from: string; readonly to?: string; readonly patchBytes?: number },
     within: Within,
   ): Promise<Difference | Missing>;
-  /** Writes the files of the folder as they were and removes those that came since. What is there now is captured first. */
+  /**
+   * Writes the files of the folder as they were and removes those that came since. What is there now is captured first.
+   * @throws RejectedError `INVALID_ARGUMENT` for paths that lead out of the folder, or to nothing; nothing was written then.
+   */
   restore(
     folder: string,
     ref: string,

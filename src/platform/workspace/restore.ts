@@ -20,7 +20,7 @@ export async function restoreContent(
   { paths = [], overwrite = false }: RestoreRequest,
   before: string,
 ): Promise<Restored | Refused> {
-  const differing = await changes(scratch, now.tree, wanted.tree, paths.map(cleanPath));
+  const differing = await changes(scratch, now.tree, wanted.tree, paths);
   // Which commit a submodule stands at is its own to say, and of what a checkpoint has left out it knows nothing.
   const wholly = differing.filter(({ name, module }) => !module && !isLeftOut(name, wanted));
   if (!overwrite) {
@@ -45,10 +45,6 @@ export async function restoreContent(
 
 function isLeftOut(name: string, { omitted }: Pick<Content, "omitted">): boolean {
   return omitted.some((left) => left === name || (left.endsWith("/") && name.startsWith(left)));
-}
-
-function cleanPath(path: string): string {
-  return path.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");
 }
 
 async function step(

@@ -484,4 +484,34 @@ describe("a checkpoint that is restored", processes, () => {
     const back = await workspace.restore(r.folder, "refs/coppice/checkpoints/t/none", {}, within);
     expect(back).toMatchObject({ status: "missing", reason: expect.stringContaining("t/none") as unknown });
   });
+
+  test("C1.18 in whole for `.`, in part for names that are written otherwise, and not for what is nowhere", async () => {
+    const r = new TestRepository();
+    r.commit({ "a.txt": "a\n", "d/b.txt": "b\n", "d[1].txt": "one\n" });
+    const state = await captured(r.folder);
+    const change = (): void => {
+      for (const name of ["a.txt", "d/b.txt", "d[1].txt", "new.txt"]) r.write(name, "changed\n");
+    };
+    const all = ["a.txt", "d/b.txt", "d[1].txt"];
+    for (const [path, written, removed] of [
+      [".", all, ["new.txt"]],
+      ["./", all, ["new.txt"]],
+      ["d/..", all, ["new.txt"]],
+      ["./d//", ["d/b.txt"], []],
+      ["d[1].txt", ["d[1].txt"], []],
+      ["new.txt", [], ["new.txt"]],
+    ] as const) {
+      change();
+      const back = await workspace.restore(r.folder, state.ref, { paths: [path] }, within);
+      expect(back).toMatchObject({ status: "ready", written, removed });
+    }
+    change();
+    const before = r.git("for-each-ref");
+    for (const path of ["nowhere.txt", "d/nowhere", "a.txt/b", "../x", "/etc/passwd", "a\u0000b", ""]) {
+      const restored = workspace.restore(r.folder, state.ref, { paths: ["a.txt", path] }, within);
+      const details = { argument: "paths", value: path };
+      await expect(restored).rejects.toMatchObject({ code: "INVALID_ARGUMENT", details });
+    }
+    expect([r.read("a.txt"), r.git("for-each-ref")]).toEqual(["changed\n", before]);
+  });
 });
