@@ -6,7 +6,9 @@
  *   ceiling, or null.
  * - T2 A list with well-known tools of Claude and none of ours says what the role may do, not which of our tools it has: it
  *   becomes those effects and the tools within them. With one of ours it is both. A name that nobody knows changes nothing.
- * - T3 Who may not start agents there is a leaf here. Claude's name for it is `Task` or `Agent`, OpenCode's `task`.
+ * - T3 Who may not start agents there is a leaf here. Claude's name for it is `Task` or `Agent`, OpenCode's `task`. A list of Claude's
+ *   tools without it does not allow it.
+ * - T4 `*` stands for any letters wherever something is taken away; what gives has to be named, or be `*` for everything.
  */
 import { type Effect, EFFECTS, effectsOf } from "../protocol/agent.ts";
 import { COLLABORATION_TOOLS, RESULT_TOOLS } from "../protocol/tools-words.ts";
@@ -125,7 +127,7 @@ class Reader {
   }
 
   list(names: readonly string[]): void {
-    if (names.length === 1 && names[0] === "*") return;
+    if (names.includes("*")) return;
     const foreign = names.filter((name) => !this.#isKnown(name) && Object.hasOwn(CLAUDE_TOOLS, name));
     const own = this.#known.filter(({ name }) => names.includes(name));
     for (const name of names) {
@@ -136,6 +138,7 @@ class Reader {
       this.#tools = own.map(({ name }) => name);
       return;
     }
+    if (!names.some((name) => STARTS_AGENTS.includes(name) && this.#startsAgents(name))) this.#leaf = true;
     // The tools of ours among them say for themselves what they need.
     const effects = narrow([...foreign.map((name) => CLAUDE_TOOLS[name]!), ...own.flatMap(effectsOf)]);
     this.ceiling("tools", names.join(", "), effects);
@@ -183,9 +186,13 @@ class Reader {
 
   deny(name: string): void {
     const own = this.#known.map((tool) => tool.name).filter((known) => matches(name, known));
-    const effect = Object.hasOwn(CLAUDE_TOOLS, name) ? CLAUDE_TOOLS[name]! : null;
-    if (own.length === 0 && effect !== null) this.#forbid("disallowedTools", name, effect);
-    else this.#switchOff(name, own);
+    const effects = effectsAt(CLAUDE_TOOLS, name);
+    if (own.length > 0 || name === "*" || effects.length === 0) {
+      this.#switchOff(name, own);
+      return;
+    }
+    if (this.#startsAgents(name)) this.#leaf = true;
+    this.#forbid("disallowedTools", name, effects);
   }
 
   mode(field: string, mode: string | null | undefined): void {
@@ -199,7 +206,8 @@ class Reader {
     if (permission === null || permission === undefined) return;
     const entries =
       typeof permission === "string" ? [["*", permission] as const] : Object.entries(permission);
-    const starting = entries.find(([name]) => name === "task") ?? entries.find(([name]) => name === "*");
+    // Of several that match, the last counts there.
+    const starting = entries.findLast(([name]) => matches(name, "task"));
     if (starting !== undefined && starting[1] !== "allow") this.#leaf = true;
     for (const [name, verdict] of entries) {
       if (verdict === "allow") continue;
@@ -209,9 +217,10 @@ class Reader {
         );
         this.ceiling("permission", `*: ${describe(verdict)}`, allowed);
       }
-      if (name !== "*" && Object.hasOwn(OPENCODE_TOOLS, name)) {
-        this.#forbid("permission", `${name}: ${describe(verdict)}`, OPENCODE_TOOLS[name]!);
-      } else if (name !== "*" && name !== "task")
+      const effects = effectsAt(OPENCODE_TOOLS, name);
+      if (name !== "*" && effects.length > 0) {
+        this.#forbid("permission", `${name}: ${describe(verdict)}`, effects);
+      } else if (name !== "*" && !matches(name, "task"))
         this.#warnings.push(`permission: \`${name}\` is not known and changes nothing`);
       if (verdict !== "deny")
         this.#warnings.push(`permission: \`${name}\` cannot be asked for, so it is denied`);
@@ -222,18 +231,19 @@ class Reader {
     if (pattern === "*") this.#tools = [];
     const starts = this.#startsAgents(pattern);
     if (starts) this.#leaf = true;
+    const effects = effectsAt(OPENCODE_TOOLS, pattern);
     if (own.length > 0 || pattern === "*") {
       for (const name of own) this.#denied.add(name);
-    } else if (Object.hasOwn(OPENCODE_TOOLS, pattern)) {
-      this.#forbid("tools", `${pattern}: false`, OPENCODE_TOOLS[pattern]!);
+    } else if (effects.length > 0) {
+      this.#forbid("tools", `${pattern}: false`, effects);
     } else if (!starts && !this.#isKnown(pattern)) {
       this.#warnings.push(`tools: \`${pattern}\` is no tool of this runtime; nothing is taken away`);
     }
   }
 
   /** A tool of another program stands for its effect: what has that effect goes as well. */
-  #forbid(field: string, asked: string, effect: Effect): void {
-    const rest = EFFECTS.filter((one) => one !== effect);
+  #forbid(field: string, asked: string, effects: readonly Effect[]): void {
+    const rest = EFFECTS.filter((one) => !effects.includes(one));
     this.ceiling(field, asked, rest);
     const left = toolsWithin(this.#known, rest);
     for (const { name } of this.#known) if (!left.includes(name)) this.#denied.add(name);
@@ -254,6 +264,11 @@ class Reader {
       RESULT_TOOLS.some((tool) => tool === name)
     );
   }
+}
+
+/** Of the tools that a name stands for. */
+function effectsAt(tools: Readonly<Record<string, Effect>>, pattern: string): readonly Effect[] {
+  return Object.entries(tools).flatMap(([name, effect]) => (matches(pattern, name) ? [effect] : []));
 }
 
 function isList(value: unknown): value is readonly string[] {

@@ -115,7 +115,17 @@ describe("a role file", () => {
     ["disallowedTools: [Write, Agent]", true, 0],
     ["disallowedTools: spawn_agent", true, 0],
     ["disallowedTools: Task(Explore)", false, 1],
+    ["disallowedTools: 'Ta*'", true, 0],
     ["tools: Task, Read", false, 0],
+    ["tools: Read, Grep", true, 0],
+    ["tools: [Read, Agent]", false, 0],
+    ["tools: Read, spawn_agent", false, 0],
+    ["tools: Read, Task(Explore)", true, 1],
+    ["tools: 'Read, Ta*'", true, 1],
+    ["tools: 'Read, *'", false, 0],
+    ["tools: [look]", false, 0],
+    ["tools: {'ta*': false}", true, 0],
+    ["tools: {'ta*': false, task: true}", false, 0],
     ["tools: {task: false}", true, 0],
     ["tools: {task: true}", false, 0],
     ["tools: {'*': false, read: true}", true, 0],
@@ -125,6 +135,9 @@ describe("a role file", () => {
     ["permission: {task: ask}", true, 1],
     ["permission: {task: {'*': deny, 'review-*': allow}}", true, 1],
     ["permission: {'*': deny, task: allow}", false, 0],
+    ["permission: {task: allow, '*': deny}", true, 0],
+    ["permission: {'ta*': deny}", true, 0],
+    ["permission: {'*': deny, 'ta*': allow}", false, 0],
     ["permission: deny", true, 0],
   ] as const)("is a leaf where it may not start agents: %s", ([line, leaf, warned]) => {
     const { role, warnings } = parse(`---\ndescription: d\n${line}\n---\n`);
@@ -143,6 +156,16 @@ describe("a role file", () => {
       denied: ["change", "run", "everything"],
       effects: ["read", "write", "network"],
     });
+  });
+
+  test.for([
+    ["disallowedTools: 'Web*'", ["read", "write", "execute"]],
+    ["disallowedTools: '*Edit'", ["read", "execute", "network"]],
+    ["tools: {'web*': false}", ["read", "write", "execute"]],
+    ["permission: {'*it*': deny}", ["read", "execute", "network"]],
+    ["permission: {'mine_*': deny}", null],
+  ] as const)("takes away all that a pattern stands for: %s", ([line, effects]) => {
+    expect(parse(`---\ndescription: d\n${line}\n---\n`).role.effects).toEqual(effects);
   });
 
   test("denies what it would have to ask for", () => {
