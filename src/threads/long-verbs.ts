@@ -15,11 +15,11 @@ import { requireThread } from "./thread-view.ts";
 /** The ports are asked for late: what stands behind them is made of what this is a part of. */
 export function longVerbs(ports: () => ThreadPorts): LongVerbs {
   return {
-    async rollback(tree, given, done, begin) {
+    async rollback(tree, given, done, begin, mark) {
       const { thread, ...options } = check("rollback", COMMAND_ARGUMENTS.rollback, given);
       const { threadId } = await tree.read((view) => requireThread(view, thread));
       const ended = (tx: Transaction, answer: RolledBack): void => done(tx, asJson(answer));
-      return asJson(await rollBack(tree, threadId, options, ended, begin));
+      return asJson(await rollBack(tree, threadId, options, ended, begin, mark));
     },
     async regenerate_handoff(tree, given, done, begin) {
       const { handoff } = check("regenerate_handoff", COMMAND_ARGUMENTS.regenerate_handoff, given);

@@ -9,6 +9,7 @@ import { CoppiceError, describeError, RejectedError } from "../protocol/errors.t
 import type { NativeThread } from "../protocol/native-events.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { Begin } from "../platform/abortable.ts";
+import type { Mark } from "../control/begun.ts";
 import { openNative } from "../control/native-journal.ts";
 import { must, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
@@ -30,14 +31,16 @@ export class NativeRollback {
   readonly #agent: ThreadAgent;
   readonly #step: NativeStep;
   readonly #begin: Begin;
+  readonly #mark: Mark | null;
   #before: ProviderThreadRecord | null = null;
   #calling = false;
 
-  constructor(tree: Tree, agent: ThreadAgent, step: NativeStep, begin: Begin) {
+  constructor(tree: Tree, agent: ThreadAgent, step: NativeStep, begin: Begin, mark: Mark | null) {
     this.#tree = tree;
     this.#agent = agent;
     this.#step = step;
     this.#begin = begin;
+    this.#mark = mark;
   }
 
   /** @throws what the provider fails with, where its rollback is demanded; the thread is as it was. */
@@ -45,6 +48,8 @@ export class NativeRollback {
     const { id } = this.#step;
     const record = await this.#tree.transact((tx) => {
       this.#begin();
+      // Nobody takes its id from now on: the commit that ends it could not be written then.
+      this.#mark?.begin(tx);
       const before = must(tx.store.providerThread(id), "provider thread", id);
       tx.store.putProviderThread({ ...before, status: "error", updatedAt: tx.now });
       return before;
@@ -57,7 +62,7 @@ export class NativeRollback {
       if (!demanded) return { kind: "refused", error };
       const answered = error instanceof RejectedError;
       // What nobody was asked for has not happened.
-      if (answered || !this.#calling) await this.#tree.transact((tx) => this.answered(tx));
+      if (answered || !this.#calling) await this.#tree.transact((tx) => this.#nothingDone(tx));
       throw answered ? refused(record, error) : error;
     }
     const { boundary, turns } = this.#step;
@@ -75,6 +80,11 @@ export class NativeRollback {
   /** The record as it was before it was asked. */
   answered(tx: Transaction): void {
     if (this.#before !== null) tx.store.putProviderThread(this.#before);
+  }
+
+  #nothingDone(tx: Transaction): void {
+    this.answered(tx);
+    this.#mark?.forget(tx);
   }
 
   async #call(record: ProviderThreadRecord): Promise<NativeThread> {

@@ -14,6 +14,7 @@ import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
 import type { Begin } from "../platform/abortable.ts";
+import type { Mark } from "../control/begun.ts";
 import { allOf } from "../control/family.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
@@ -73,6 +74,7 @@ export async function rollBack(
   options: RollbackOptions,
   done: (tx: Transaction, answer: RolledBack) => void,
   begin: Begin,
+  mark: Mark | null,
 ): Promise<RolledBack> {
   using _ = holdStarts(tree, threadId);
   const agent = await tree.look((look) => openThreadOf(look, threadId));
@@ -104,7 +106,7 @@ export async function rollBack(
       () => nothingUntold(tree, threadId),
     );
   }
-  const call = new NativeRollback(tree, agent, step, begin);
+  const call = new NativeRollback(tree, agent, step, begin, mark);
   const asked = await call.ask(request.native === "demanded");
   const settled: RollbackRequest = asked.kind === "agreed" ? request : { ...request, native: "avoided" };
   return tree.transact(

@@ -83,6 +83,46 @@ describe.each(STORES)("a native rollback on %s", (store) => {
     },
   );
 
+  test.for(["demanded", "allowed"] as const)(
+    "C3.12 C9.10 its id is its own from before the provider is asked: %s",
+    async (kind) => {
+      const native = turnFork(SCRIPT);
+      await using h = await open(store, native);
+      await runs(h, 1, 3);
+      const { threads } = h.runtime;
+      native.fault("rollbackThread", hang("asked"));
+      const to = { kind: "ordinal", ordinal: 1 } as const;
+      const rolling = threads.rollBack(h.tree.id, { to, native: kind, commandId: "once" });
+      await native.gates.arrived("asked");
+      const conflict = { code: "COMMAND_ID_CONFLICT" };
+      await expect(threads.rename(h.tree.id, "a", { commandId: "once" })).rejects.toMatchObject(conflict);
+      native.gates.open("asked");
+      const rolled = await rolling;
+      expect(rolled).toMatchObject({ native: "rolled_back" });
+      expect(await behind(h)).toMatchObject([{ status: "idle", continuity: "ok" }]);
+      expect(await threads.rollBack(h.tree.id, { to, native: kind, commandId: "once" })).toEqual(rolled);
+      expect(native.calls("rollbackThread")).toHaveLength(1);
+      await runs(h, 4, 4);
+      expect(native.conversations.all()).toHaveLength(1);
+    },
+  );
+
+  test("C3.12 C9.10 a refused one has had no effect, and its id may be used again", async () => {
+    const native = turnFork(SCRIPT);
+    await using h = await open(store, native);
+    await runs(h, 1, 3);
+    const { threads } = h.runtime;
+    native.fault("rollbackThread", refuse(new RejectedError("PROVIDER_REFUSED", "no.", {})));
+    const rolling = threads.rollBack(h.tree.id, {
+      to: { kind: "ordinal", ordinal: 1 },
+      native: "demanded",
+      commandId: "once",
+    });
+    await expect(rolling).rejects.toMatchObject({ code: "ROLLBACK_NATIVE_UNSUPPORTED" });
+    expect((await threads.rename(h.tree.id, "a", { commandId: "once" })).title).toBe("a");
+    expect(await behind(h)).toMatchObject([{ status: "idle", continuity: "ok" }]);
+  });
+
   test("S0-54 legacy history is rolled back by the right number of turns", async () => {
     const native = turnFork(SCRIPT, { history: "legacy" });
     await using h = await open(store, native);
