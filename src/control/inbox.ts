@@ -57,9 +57,10 @@ export interface Given {
 }
 
 /** @throws RejectedError `INVALID_ARGUMENT`. */
-export function givenBy({ verb, arguments: all }: CommandRecord): Given {
-  const { command_id: commandId, ...given } = all;
+export function givenBy({ verb, treeId, arguments: all }: CommandRecord): Given {
+  const { command_id: commandId, ...rest } = all;
   const known = requireVerb(verb);
+  const given = known === "merge_back" ? { into: treeId, ...rest } : rest;
   const id = check(`the id of the command ${known}`, commandIdSchema.optional(), commandId);
   return { verb: known, arguments: given, commandId: id };
 }
@@ -71,22 +72,9 @@ export function givenBy({ verb, arguments: all }: CommandRecord): Given {
 export function askedOf({ verb, arguments: given }: Given): JsonObject {
   const parsed = COMMAND_ARGUMENTS[verb].safeParse(given);
   const asked = (parsed.success ? parsed.data : given) as JsonObject;
-  const said = Object.entries(asked).filter(
-    ([name, value]) => value !== undefined && value !== null && value !== WITHOUT_SAYING[name],
-  );
+  const said = Object.entries(asked).filter(([, value]) => value !== undefined && value !== null);
   return { verb, ...Object.fromEntries(said) };
 }
-
-/** What the verbs take an argument for when it is not given. */
-const WITHOUT_SAYING: JsonObject = {
-  cascade: "none",
-  pending: "keep",
-  politely: false,
-  onBusy: "reject",
-  cleanContext: false,
-  native: "allowed",
-  overwrite: false,
-};
 
 /** The answer that a command with its id has had; undefined for a new one, and while it has none. @throws RejectedError `COMMAND_ID_CONFLICT`. */
 export function answerOf(view: StoreView, given: Given): JsonObject | undefined {
@@ -170,7 +158,7 @@ function byVerb(
       };
     }
     case "close": {
-      const { target, politely = false } = argumentsOf("close", given);
+      const { target, politely } = argumentsOf("close", given);
       const closing = politely ? closePolitely : close;
       return { closed: closing(tx, agentAt(target), partial).map((agent) => agent.path) };
     }

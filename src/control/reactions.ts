@@ -3,7 +3,7 @@ import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { Session } from "../session/session.ts";
 import { captureAfter } from "./captures.ts";
-import { brokenRow, mend, type RowName } from "./broken-rows.ts";
+import { mendBehind } from "./mend-rows.ts";
 import { closeInTime } from "./close-session.ts";
 import { apply, cancel, mayStart, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
@@ -117,25 +117,14 @@ function endDue(tree: Tree, at: number): void {
     .catch((error: unknown) => retry(tree, error, () => endDue(tree, at)));
 }
 
-/** Rows that turn up while one is mended are mended with it. */
-async function mendRow(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean> {
-  const rows: RowName[] = [];
-  for (let error = failure; ;) {
-    const row = brokenRow(error);
-    if (row === null && error !== failure) throw error;
-    if (row === null || mended.has(row.id) || tree.state !== "owned") return false;
-    mended.add(row.id);
-    rows.push(row);
-    const { treeId } = tree;
-    tree.shared.logger.warn({ treeId, ...row, err: error }, "a stored row cannot be read, and is set aside");
-    const cause = error;
-    try {
-      await tree.commit((tx) => mend(tx, rows, cause));
-      return true;
-    } catch (next) {
-      error = next;
-    }
-  }
+function mendRow(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean> {
+  const { treeId, shared } = tree;
+  return mendBehind(failure, mended, {
+    commit: (plan) => tree.commit(plan),
+    goesOn: () => tree.state === "owned",
+    tell: (row, error) =>
+      shared.logger.warn({ treeId, ...row, err: error }, "a stored row cannot be read, and is set aside"),
+  });
 }
 
 /** Looks once, after a while, however many commits have failed; a look that fails is one more of them. */

@@ -42,6 +42,7 @@ import {
 import { Watchers } from "./watchers.ts";
 import type { Loading } from "./open-provider.ts";
 import type { Reactions } from "./tree-reactions.ts";
+import { untilMended } from "./until-mended.ts";
 import { WorkspaceJobs } from "./workspace-jobs.ts";
 
 export interface TreeParts {
@@ -268,16 +269,8 @@ export class Tree implements PlanContext {
     return this.read((view) => plan(new Look(view, this)));
   }
 
-  /** What fails at a row that cannot be read is tried again when that row was mended, each row once. */
-  async #mending<T>(attempt: () => Promise<T>): Promise<T> {
-    const mended = new Set<string>();
-    for (;;) {
-      try {
-        return await attempt();
-      } catch (error) {
-        if (!(await this.reactions.mend(this, error, mended))) throw error;
-      }
-    }
+  #mending<T>(attempt: () => Promise<T>): Promise<T> {
+    return untilMended(attempt, (error, mended) => this.reactions.mend(this, error, mended));
   }
 
   requireOwned(): void {

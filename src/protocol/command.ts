@@ -51,18 +51,18 @@ export const THREAD_FIELDS = {
 } as const;
 
 /**
- * Arguments of the commands, by verb; with a `command_id` beside them, each is done once. A row is written by anybody who can open
+ * Arguments of the commands, by verb, with what goes without saying; with a `command_id` beside them, each is done once. A row is written by anybody who can open
  * the store, so its owner parses it.
  */
 export const COMMAND_ARGUMENTS = {
   interrupt: z.strictObject({
     target,
-    cascade: z.enum(["none", "subtree"]).optional(),
-    pending: z.enum(["keep", "cancel"]).optional(),
+    cascade: z.enum(["none", "subtree"]).default("none"),
+    pending: z.enum(["keep", "cancel"]).default("keep"),
     run: idOf("run").optional(),
   }),
   /** `politely`: refused while something is going on. */
-  close: z.strictObject({ target, politely: z.boolean().optional() }),
+  close: z.strictObject({ target, politely: z.boolean().default(false) }),
   followup: z.strictObject({ target, message }),
   send: z.strictObject({ target, message }),
   answer: z.strictObject({ request: idOf("req"), answer: z.string() }),
@@ -72,23 +72,41 @@ export const COMMAND_ARGUMENTS = {
     limit: z.number().min(0).nullable(),
   }),
   /** Input to a thread at a known revision (lineage C3.2). */
-  continue: z.strictObject({ thread, message: words, ...THREAD_FIELDS.continue }),
+  continue: z.strictObject({
+    thread,
+    message: words,
+    ...THREAD_FIELDS.continue,
+    onBusy: THREAD_FIELDS.continue.onBusy.default("reject"),
+  }),
   /** Null takes the choice back. */
-  select: z.strictObject({ thread, ...THREAD_FIELDS.select, provider: name.nullable() }),
+  select: z.strictObject({
+    thread,
+    ...THREAD_FIELDS.select,
+    provider: name.nullable(),
+    cleanContext: THREAD_FIELDS.select.cleanContext.default(false),
+  }),
   rename: z.strictObject({ thread, ...THREAD_FIELDS.rename }),
   pin: z.strictObject({ thread, ...THREAD_FIELDS.pin }),
-  /** `into`: the root of the tree unless given. */
-  merge_back: z.strictObject({ fork: thread, ...THREAD_FIELDS.mergeBack }),
+  /** `into`: the root of the tree where a row says nothing. */
+  merge_back: z.strictObject({ fork: thread, ...THREAD_FIELDS.mergeBack, into: name }),
   discard_draft: z.strictObject({ thread }),
   undo_rollback: z.strictObject({ thread }),
   edit_handoff: z.strictObject({ handoff: z.string(), ...THREAD_FIELDS.editHandoff }),
   inject: z.strictObject({ transfer: z.string() }),
   /** These ask a provider, or take several commits, and are done by who owns the tree alone. */
   archive: z.strictObject({ thread }),
-  rollback: z.strictObject({ thread, ...THREAD_FIELDS.rollBack }),
+  rollback: z.strictObject({
+    thread,
+    ...THREAD_FIELDS.rollBack,
+    native: THREAD_FIELDS.rollBack.native.default("allowed"),
+  }),
   regenerate_handoff: z.strictObject({ handoff: z.string() }),
   sync: z.strictObject({ thread, ...THREAD_FIELDS.sync }),
-  restore_checkpoint: z.strictObject({ thread, ...THREAD_FIELDS.restore }),
+  restore_checkpoint: z.strictObject({
+    thread,
+    ...THREAD_FIELDS.restore,
+    overwrite: THREAD_FIELDS.restore.overwrite.default(false),
+  }),
   remove_checkpoint: z.strictObject({ thread, run: name }),
 } as const;
 

@@ -10,8 +10,8 @@ import { continueThread, discardDraft, pin, rename, select, selectionOf } from "
 
 export const THREAD_VERBS: Verbs = {
   continue(tx, given, by) {
-    const { thread, onBusy = "reject", ...input } = check("continue", COMMAND_ARGUMENTS.continue, given);
-    const work = continueThread(tx, thread, by, { onBusy, ...input });
+    const { thread, ...input } = check("continue", COMMAND_ARGUMENTS.continue, given);
+    const work = continueThread(tx, thread, by, input);
     return { work_id: work.id };
   },
   select(tx, given) {
@@ -28,7 +28,7 @@ export const THREAD_VERBS: Verbs = {
     return { pin_id: pin(tx, thread, section, text).pinId };
   },
   merge_back(tx, given) {
-    const { fork, into = tx.treeId, run = null } = check("merge_back", COMMAND_ARGUMENTS.merge_back, given);
+    const { fork, into, run = null } = check("merge_back", COMMAND_ARGUMENTS.merge_back, given);
     return { transfer_id: mergeBack(tx, { fork, target: into, run, createdBy: "user" }).id };
   },
   discard_draft(tx, given) {

@@ -6,7 +6,8 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
-import { brokenRow, mend } from "../control/broken-rows.ts";
+import { mendBehind } from "../control/mend-rows.ts";
+import { untilMended } from "../control/until-mended.ts";
 import { noteAt, type Place, placeOfCommand, recallAt } from "../control/idempotency.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { StoreView } from "../store/port.ts";
@@ -26,29 +27,26 @@ export interface ForkedThread {
 /** What a fork would be. @throws RejectedError of the codes of C5. */
 export async function planOf(ports: ThreadPorts, request: ForkRequest): Promise<ForkPlan> {
   const capabilities = await capabilitiesOf(ports.providers);
-  return mending(ports, request, () =>
+  return mendingSource(ports, request, () =>
     ports.store.read((view) => planFork(view, request, capabilities, ports.lineage)),
   );
 }
 
-/** A run of the source that cannot be read is set aside in its own tree, as for whoever needs it there, each once (REC-1). */
-async function mending<T>(
-  ports: ThreadPorts,
+/** A row of the source that cannot be read is set aside in its own tree, as for whoever needs it there. */
+function mendingSource<T>(
+  { store, logger, ...ports }: ThreadPorts,
   { source }: ForkRequest,
   attempt: () => Promise<T>,
 ): Promise<T> {
-  const mended = new Set<string>();
-  for (;;) {
-    try {
-      return await attempt();
-    } catch (error) {
-      const row = brokenRow(error);
-      if (row === null || mended.has(row.id)) throw error;
-      mended.add(row.id);
-      const { treeId } = await ports.store.read((view) => requireThread(view, source));
-      await ports.apply(treeId, (tx) => mend(tx, [row], error));
-    }
-  }
+  return untilMended(attempt, async (error, mended) => {
+    const { treeId } = await store.read((view) => requireThread(view, source));
+    return mendBehind(error, mended, {
+      commit: (plan) => ports.apply(treeId, plan),
+      goesOn: () => true,
+      tell: (row, err) =>
+        logger.warn({ treeId, ...row, err }, "a stored row cannot be read, and is set aside"),
+    });
+  });
 }
 
 /** @throws RejectedError of the codes of C5; `COMMAND_ID_CONFLICT` for an id of another fork. */
@@ -66,7 +64,7 @@ export async function makeFork(
   }
   const { store, provenDead } = ports;
   const capabilities = await capabilitiesOf(ports.providers);
-  const threadId = await mending(
+  const threadId = await mendingSource(
     ports,
     request,
     async () =>

@@ -76,6 +76,18 @@ describe.each(STORES)("threads of another process's tree on %s", (store) => {
     },
   );
 
+  test("C3.12 C7.1 a fork comes back once under an id, whether its root is named or goes without saying", async () => {
+    const h = await open();
+    await h.ask("one");
+    const { thread: fork } = await h.runtime.threads.fork(h.tree.id);
+    await (await h.runtime.threads.continue(fork.id, "look closer")).outcome();
+    const asked = { fork: fork.id, command_id: "once" };
+    const { answer } = await command(h, "merge_back", asked);
+    expect((await command(h, "merge_back", { ...asked, into: h.tree.id })).answer).toEqual(answer);
+    const again = await h.runtime.threads.mergeBack(fork.id, { commandId: "once" });
+    expect(again.id).toBe(answer["transfer_id"]);
+  });
+
   test("C3.11 REC-2 a handoff that was not delivered is edited", async () => {
     const b = scripted({ "*": [repeat(fail({ code: "PROVIDER_REFUSED", accepted: false }))] });
     const h = await open({ others: { b } });
