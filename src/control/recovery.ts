@@ -2,6 +2,7 @@
  * Recovery: what becomes of runs that nobody drives, whoever finds them: the owner that claims a tree (REC-1), one that looks
  * again after a commit of unknown outcome, one that lets go of an agent. A second recovery finds nothing left to do.
  */
+import type { TreeRecord } from "../protocol/agent.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { openCalls } from "../protocol/transcript.ts";
@@ -24,6 +25,12 @@ const ATTEMPTS = 3;
 export function recover(tx: Transaction): void {
   tx.emit("tree.claimed", null);
   recoverUndriven(tx, () => false);
+  if (tx.tree().leftInOrder === true) tx.putTree({ leftInOrder: false });
+}
+
+/** What a work is counted for a run of it that was not settled: nothing where its owner has only stopped. */
+function attempts({ leftInOrder }: TreeRecord): 0 | 1 {
+  return leftInOrder === true ? 0 : 1;
 }
 
 /** All of the tree that is not `inHand`. */
@@ -91,8 +98,9 @@ export function voidRun(
   for (const id of works) {
     const work = must(tx.store.work(id), "work", id);
     if (work.state === "ended") continue;
-    tx.store.putWork({ ...work, voids: work.voids + 1 });
-    if (work.voids + 1 < ATTEMPTS) continue;
+    const voids = work.voids + attempts(tx.tree());
+    tx.store.putWork({ ...work, voids });
+    if (voids < ATTEMPTS) continue;
     unsent.push(...unsentOf(tx, work));
     endLost(tx, id, run);
   }
@@ -162,7 +170,7 @@ export function loseRun(tx: Transaction, run: RunRecord, loss: Loss = STOPPED): 
 function retryable(tx: Transaction, run: RunRecord): WorkId[] {
   return run.serves.filter((id) => {
     const work = must(tx.store.work(id), "work", id);
-    return work.state !== "ended" && work.lostRuns + 1 < ATTEMPTS;
+    return work.state !== "ended" && work.lostRuns + attempts(tx.tree()) < ATTEMPTS;
   });
 }
 
@@ -170,12 +178,13 @@ function retryable(tx: Transaction, run: RunRecord): WorkId[] {
 function retryNotice(tx: Transaction, run: RunRecord, works: readonly WorkId[], loss: Loss): void {
   for (const id of works) {
     const work = must(tx.store.work(id), "work", id);
-    tx.store.putWork({ ...work, state: "queued", servedBy: null, lostRuns: work.lostRuns + 1 });
+    const lostRuns = work.lostRuns + attempts(tx.tree());
+    tx.store.putWork({ ...work, state: "queued", servedBy: null, lostRuns });
     tx.emit(
       "run.retrying",
       tx.agent(run.threadId),
       { runId: run.id, workId: id },
-      { lostRuns: work.lostRuns + 1, of: ATTEMPTS },
+      { lostRuns, of: ATTEMPTS },
     );
   }
   const agent = tx.agent(run.threadId);

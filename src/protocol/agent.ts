@@ -128,6 +128,8 @@ export interface TreeRecord {
   readonly wakeOnAgentMessages?: boolean | null;
   /** The agent that made this tree: tokens and money count in its tree's budgets too. Without one a tree pays for itself. */
   readonly billedTo?: Payer;
+  /** Its last owner gave it back in order, and left runs behind: they were stopped, and count as no attempt of theirs (REC-1). */
+  readonly leftInOrder?: boolean;
   /** Trees that agents of this one have made. */
   readonly billed?: number;
 }

@@ -8,6 +8,7 @@ import { type Grant, tryReserve } from "../control/dispatch.ts";
 import { Ownership } from "../control/ownership.ts";
 import { createReactions } from "../control/reactions.ts";
 import { sweepProcesses } from "../control/processes.ts";
+import { leaveInOrder } from "../control/leave-in-order.ts";
 import { recover } from "../control/recovery.ts";
 import type { Shared } from "../control/shared.ts";
 import { Tree } from "../control/tree.ts";
@@ -312,6 +313,7 @@ class OwnRuntime implements Runtime {
     this.#admission.close(tree.treeId);
     await inTime(tree, tree.over());
     await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
+    if (tree.state === "closing") await leaveInOrder(tree);
     this.#ownership.remove(tree);
     await this.#claims.release(tree.lease);
   }

@@ -145,6 +145,36 @@ describe.each(STORES)("after a kill on %s", (store) => {
     expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed", text: "seven" });
   });
 
+  test.for(["voids", "lostRuns"] as const)(
+    "REC-1 a runtime that is closed in order costs no attempt, however often: %s",
+    async (counted) => {
+      const beforeAcceptance = counted === "voids";
+      await using h = await harness({
+        store,
+        scripts: { "/root/worker": [repeat(together(gate("before", { beforeAcceptance }), say("seven")))] },
+        runtime: { subagents: { onLostRun: "retry" } },
+      });
+      const { work } = await h.tree.root.spawn("worker", "count");
+      const again = async (times: number, how: "close" | "crash") => {
+        await h.provider.gates.arrived("before", times);
+        if (how === "crash") await h.crash();
+        else {
+          await h.runtime.close();
+          h.runtime = await h.newRuntime();
+          h.tree = await h.runtime.openTree({ id: h.tree.id });
+        }
+      };
+      for (const times of [1, 2, 3, 4]) await again(times, "close");
+      expect(await look(h).work("/root/worker")).toMatchObject({ [counted]: 0, outcome: null });
+      // A crash after it counts as before.
+      await again(5, "crash");
+      await h.provider.gates.arrived("before", 6);
+      expect(await look(h).work("/root/worker")).toMatchObject({ [counted]: 1, outcome: null });
+      h.provider.gates.open("before");
+      expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed", text: "seven" });
+    },
+  );
+
   test("REC-1 a work voided three times ends runtime_lost", async () => {
     await using h = await harness({
       store,
