@@ -198,14 +198,14 @@ const WRONG: Readonly<
     requests: [[["wrk_1"], /thread_/]],
     answer: [
       [["wrk_1", 5], /request: .*answer: /],
-      [["req_1", "a", { keys: "a" }], /Accepted fields of options: key/],
+      [["req_1", "a", { keys: "a" }], /Accepted fields of options: commandId/],
     ],
   },
   Agent: {
     send: [
       [[5], /message: /],
       [["a", { onBusy: "wait" }], /options\.onBusy: /],
-      [["a", { replyTo: "/root" }], /unknown field `replyTo`. Accepted fields of options: onBusy, key/],
+      [["a", { replyTo: "/root" }], /unknown field `replyTo`. Accepted fields of options: onBusy, commandId/],
       [["a", null], /options: .*received null. Accepted fields of options: onBusy/],
     ],
     tell: [[["a", { onBusy: "queue" }], /unknown field `onBusy`/]],
@@ -220,7 +220,7 @@ const WRONG: Readonly<
       [[{ cascade: true }], /cascade: /],
       [[{ run: "run_1" }], /unknown field `run`. Accepted fields: runId/],
     ],
-    close: [[[{ force: true }], /Accepted fields: politely, key/]],
+    close: [[[{ force: true }], /Accepted fields: politely, commandId/]],
     usage: [[[{ inputTokens: -1, outputTokens: 1 }], /inputTokens: /]],
     transcript: [[[-1], /from: /]],
     mail: [[[{ limit: "all" }], /limit: /]],
