@@ -58,6 +58,7 @@ const put = (/** @type {string} */ sessionID, /** @type {any} */ info, /** @type
 
 /** @type {Record<string, (id: string, body: any, extra: string) => any>} */
 const routes = {
+  "GET /global/health": () => ({ version: "1" }),
   "GET /config": () => ({ model: "mock/default" }),
   "POST /global/dispose": () => true,
   "GET /session/status": () => Object.fromEntries([...turns.keys()].map((id) => [id, { type: "busy" }])),

@@ -26,6 +26,12 @@ export class OpenCodeFolder {
     this.#directory = directory;
   }
 
+  /** That its settings name there; null when they name none. */
+  async defaultModel(): Promise<string | null> {
+    const { model } = await this.#client.ask("settings", this.#at("/config"));
+    return model ?? null;
+  }
+
   create(title: string, rules: readonly OpenCodeRule[]): Promise<OpenCodeRecord> {
     const body = { title, permission: json(rules) };
     return this.#client.ask("session", { ...this.#at("/session", "POST"), body });

@@ -49,8 +49,6 @@ export class OpenCodeServer {
   #ended = false;
   /** Set when it is gone. */
   fault: ProviderError | null = null;
-  /** The model of its settings, which agents have that name none. */
-  defaultModel: string | null = null;
 
   private constructor(client: OpenCodeClient, program: LineProcess | null) {
     this.client = client;
@@ -113,8 +111,7 @@ export class OpenCodeServer {
 
   async #meet(): Promise<this> {
     const events = await this.client.events(this.#lifetime.signal);
-    const { model } = await this.client.ask("settings", { path: "/config" });
-    this.defaultModel = model ?? null;
+    await this.client.ask("health", { path: "/global/health" });
     void this.#follow(events);
     return this;
   }

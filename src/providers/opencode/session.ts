@@ -72,6 +72,8 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   /** Rules that hold last, as they were told. */
   #rules: readonly OpenCodeRule[] = [];
   #offered = false;
+  /** Of the settings, for turns that name none. */
+  #defaultModel: string | null = null;
   #turn: OpenCodeTurn | null = null;
   #gone: ProviderError | null = null;
 
@@ -92,7 +94,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   async ensureThread(): Promise<NativeThread> {
     const { input } = this.#options;
     const { rules } = this.#policy(input.effects);
-    await this.#offer();
+    await this.#prepare();
     // With a title of its own no model is asked for one.
     const { id } = await this.#folder.create(`Coppice ${input.path}`, rules);
     this.#rules = rules;
@@ -240,7 +242,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   /** Makes a conversation that is there this agent's. */
   async #begin(thread: NativeRef, { permission }: OpenCodeRecord): Promise<void> {
     const { rules } = this.#policy(this.#options.input.effects);
-    await this.#offer();
+    await this.#prepare();
     this.#rules = (permission ?? []).slice(-rules.length) as readonly OpenCodeRule[];
     await this.#rule(thread, rules);
   }
@@ -258,8 +260,9 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     if (this.#lastMessage === null || messageId > this.#lastMessage) this.#lastMessage = messageId;
   }
 
-  /** Gives the agent its tools of ours, under its own name. */
-  async #offer(): Promise<void> {
+  /** What its turns need beside its conversation: the model that it has unless another is named, and its tools of ours. */
+  async #prepare(): Promise<void> {
+    this.#defaultModel ??= await this.#folder.defaultModel();
     const { seated, input } = this.#options;
     if (seated === null || this.#offered) return;
     const { url, token } = seated;
@@ -278,7 +281,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
 
   #prompt({ preambles, userMessage, policy }: TurnInput): JsonObject {
     const { instructions } = this.#options.input;
-    const model = policy.model ?? this.#server.defaultModel;
+    const model = policy.model ?? this.#defaultModel;
     return {
       parts: [...preambles.map(({ text }) => text), userMessage].map((text) => ({ type: "text", text })),
       ...(instructions === null ? {} : { system: instructions }),

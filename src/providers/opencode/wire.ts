@@ -78,6 +78,7 @@ export const ANSWERS = {
   session,
   messages: z.array(withParts),
   statuses: z.record(text, z.object({ type: text })),
+  health: z.object({ version: text }),
   settings: z.object({ model: text.optional() }),
   servers: z.record(text, z.object({ status: text, error: text.optional() })),
   nothing: z.unknown(),

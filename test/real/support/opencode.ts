@@ -80,7 +80,7 @@ export async function serveOpenCode(installed: Installed, home: Home): Promise<O
 /** The adapter as a host would make it, in a home. */
 export function openCodeAdapter(
   program: Installed,
-  home: Pick<Home, "env" | "workspace">,
+  home: Pick<Home, "env"> & Partial<Pick<Home, "workspace">>,
   more: OpenCodeOptions = {},
 ): NativeAdapter {
   const adapter = createOpenCodeProvider({
@@ -93,7 +93,8 @@ export function openCodeAdapter(
   return {
     ...adapter,
     // Not the folder of the tests, whose settings it would read.
-    openSession: (input) => adapter.openSession({ ...input, workspace: input.workspace ?? home.workspace }),
+    openSession: (input) =>
+      adapter.openSession({ ...input, workspace: input.workspace ?? home.workspace ?? null }),
   };
 }
 

@@ -6,7 +6,7 @@ import type { ModelServer } from "../../support/model-server/model-server.ts";
 import { claudeAdapter, claudeHome } from "./claude.ts";
 import { codexHome } from "./codex.ts";
 import type { Home } from "./home.ts";
-import { openCodeHome } from "./opencode.ts";
+import { openCodeAdapter, openCodeHome } from "./opencode.ts";
 import { findReal, type Installed, type ProgramName } from "./programs.ts";
 
 /** For an answer, on a machine that may be busy. */
@@ -46,6 +46,11 @@ export const PARENTS = {
     program: "claude",
     home: claudeHome,
     provider: (program, at) => claudeAdapter(program, at),
+  },
+  opencode: {
+    program: "opencode",
+    home: openCodeHome,
+    provider: (program, at) => openCodeAdapter(program, at),
   },
   "claude-acp": {
     program: "claude-acp",

@@ -415,9 +415,9 @@ describe("a server that is none", { timeout: 60_000 }, () => {
     expect(mute.processes()).toEqual([]);
 
     const deaf = fakeOpenCode();
-    const answers = { "GET /config": { silent: true } };
+    const answers = { "GET /global/health": { silent: true } };
     const meeting = failure(deaf.adapter({ answers }, options).openSession(INPUT));
-    await until("it is asked", () => deaf.asked("GET /config").length === 1);
+    await until("it is asked", () => deaf.asked("GET /global/health").length === 1);
     await clock.advance(5_000);
     expect(await meeting).toMatchObject({ code: "PROVIDER_STALLED" });
     expect(deaf.processes()).toEqual([]);
