@@ -20,6 +20,7 @@ import {
   retriedFailure,
   usageOf,
 } from "../../../src/providers/opencode/translate.ts";
+import { OpenCodeTurn } from "../../../src/providers/opencode/turn.ts";
 import type { NativePolicy, NativeSession, NativeSessionInput } from "../../../src/providers/port.ts";
 import { virtualClock } from "../../../src/testing/virtual-clock.ts";
 import { waitUntil } from "../../../src/testing/wait-until.ts";
@@ -286,11 +287,27 @@ describe("a turn of OpenCode's", { timeout: 60_000 }, () => {
   });
 
   test("that was stopped before it has begun is stopped when it begins", async () => {
-    const { session, thread, turn } = await open();
-    const events = await turn([{ say: "one" }, { hold: true }], async (event) => {
-      if (event.type === "turn.accepted") await session.interruptTurn(thread.ref, "t1");
+    let stops = 0;
+    const told: NativeEvent[] = [];
+    const turn = new OpenCodeTurn({
+      key: "t1",
+      id: "msg_1",
+      before: "coppice_",
+      asks: true,
+      tell: (event) => told.push(event),
+      reply: () => Promise.resolve(),
+      stop: async () => (stops += 1),
+      over: () => undefined,
     });
-    expect(events.at(-1)).toMatchObject({ outcome: "interrupted" });
+    const status = (type: string) => turn.heard({ type: "session.status", of: { status: { type } } });
+    turn.heard({ type: "message.updated", of: { info: { id: "msg_1", role: "user", time: {} } } });
+    await turn.interrupt();
+    // Of the turn before.
+    status("idle");
+    expect([stops, told.map(({ type }) => type)]).toEqual([0, ["turn.accepted"]]);
+    status("busy");
+    status("idle");
+    expect([stops, told.at(-1)]).toMatchObject([1, { outcome: "interrupted" }]);
   });
 
   test("has failed when it would be tried for the third time", async () => {
