@@ -5,6 +5,9 @@ import type { JsonObject } from "../../src/protocol/json.ts";
 import { LONG_AT_ONCE } from "../../src/control/inbox-order.ts";
 import { gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
 import { harness, type Harness, STORES } from "../support/harness.ts";
+import { hang } from "../../src/providers/scripted/native/faults.ts";
+import { turnFork } from "../../src/providers/scripted/native/provider.ts";
+import { sampleCommand } from "../../src/testing/store-records.ts";
 import { heldCapture } from "../support/held-capture.ts";
 import { Look } from "../support/look.ts";
 import { temporaryFolder } from "../support/repository.ts";
@@ -99,18 +102,30 @@ describe.each(STORES)("the order of an inbox on %s", (store) => {
   });
 
   test("REC-2 no more of them are under way in a tree than fit, and one of each thread", async () => {
-    const { h, ids, held, restore, done, look } = await open(["a", "b", "c", "d", "e"]);
-    expect(ids.length).toBeGreaterThan(LONG_AT_ONCE);
-    const posted: CommandRecord["id"][] = [];
-    for (const id of [ids[0]!, ...ids]) posted.push(await restore(id));
-    await look.until("as many as fit are under way", () => held.length === LONG_AT_ONCE);
+    const a = turnFork({ "*": [echo] });
+    const h = await harness({ store, others: { a }, tree: { provider: "a" } });
+    onTestFinished(() => h[Symbol.asyncDispose]());
+    await h.ask("one");
+    const ids: string[] = [h.tree.id];
+    for (const name of ["a", "b", "c", "d", "e"])
+      ids.push((await h.tree.root.spawn(name, "count")).agent.threadId);
+    await h.tree.idle();
     await quiet(h);
-    expect(held).toHaveLength(LONG_AT_ONCE);
-    for (let count = 0; count < posted.length; count += 1) {
-      await look.until("another one is under way", () => held.length > count);
-      held[count]!();
-    }
-    for (const command of posted) await done(command);
-    expect(held).toHaveLength(posted.length);
+    expect(ids.length).toBeGreaterThan(LONG_AT_ONCE);
+    const read = (n: number) => a.gates.waiting(`read ${n}`);
+    for (let n = 0; n <= ids.length; n += 1) a.fault("readThread", hang(`read ${n}`));
+    const underWay = () => ids.map((_, n) => read(n)).reduce((sum, count) => sum + count, read(ids.length));
+    const posted = [h.tree.id, ...ids].map((thread, n) =>
+      sampleCommand(h.tree.id, n, { verb: "sync", arguments: { thread } }),
+    );
+    for (const command of posted) await h.store.command(command);
+    const look = new Look(h);
+    await look.until("as many as fit are under way", () => underWay() === LONG_AT_ONCE);
+    await quiet(h);
+    expect(underWay()).toBe(LONG_AT_ONCE);
+    for (let n = 0; n <= ids.length; n += 1) a.gates.open(`read ${n}`);
+    await look.until("all are done", () =>
+      h.store.read((view) => posted.every(({ id }) => view.command(id)!.state === "done")),
+    );
   });
 });
