@@ -172,6 +172,7 @@ describe("the selection", () => {
       kind: "failed",
       code: "HANDOFF_BUDGET_TOO_SMALL",
       budget,
+      coveredRuns: [[1, 1]],
     });
     expect(buildHandoff(inputOf([talk(1)], { budget: chars(100) }))).toMatchObject({ kind: "failed" });
     expect(buildHandoff(inputOf([talk(1)], { budget: chars(0) }))).toMatchObject({ kind: "failed" });
