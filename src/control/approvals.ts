@@ -6,8 +6,9 @@ import { readDecision } from "../protocol/decision.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { RequestId } from "../protocol/ids.ts";
 import type { Caller } from "../protocol/tool.ts";
+import { openCalls } from "../protocol/transcript.ts";
 import { receiptKey } from "./idempotency.ts";
-import { currentRun } from "./runs.ts";
+import { currentRun, itemsOfRun } from "./runs.ts";
 import { openRequest } from "./steps.ts";
 import { must, type Transaction } from "./transaction.ts";
 
@@ -51,12 +52,14 @@ function ask(
   const requestId = tx.id("req");
   const text = tx.context.redact(asked.text);
   const run = currentRun(tx, runId);
+  const within = openCalls(itemsOfRun(tx, run)).some((call) => call.callId === callId);
   openRequest(tx, tx.agent(run.threadId), run, {
     callId,
     requestId,
     kind: "approval",
     text,
     about: { tool: asked.tool, input: text },
+    ...(within ? {} : { outside: true }),
   });
   const receipt = { treeId: tx.treeId, key, argumentsDigest: "", answer: requestId };
   tx.store.putReceipt({ ...receipt, createdAt: tx.now });

@@ -9,10 +9,11 @@
  */
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import { type CommandRecord, type CommandVerb, isLong } from "../protocol/command.ts";
-import type { CommandId, HandoffId, TransferId, TreeId } from "../protocol/ids.ts";
+import type { CommandId, HandoffId, ThreadId, TransferId, TreeId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
-import { CoppiceError } from "../protocol/errors.ts";
+import { CoppiceError, RejectedError } from "../protocol/errors.ts";
 import type { StoreView } from "../store/port.ts";
+import { unlessCorrupt } from "../store/corrupt-row.ts";
 import { resolveTarget } from "./resolve-target.ts";
 
 export const LONG_AT_ONCE = 4;
@@ -53,8 +54,10 @@ function passes(verb: CommandVerb, { arguments: given }: CommandRecord): boolean
 function threadOf(view: StoreView, { treeId, arguments: given }: CommandRecord): string | null {
   const { thread, handoff, transfer, fork, into, target } = given;
   if (isText(thread)) return thread;
-  if (isText(handoff)) return view.handoff(handoff as HandoffId)?.threadId ?? null;
-  if (isText(transfer)) return view.transfer(transfer as TransferId)?.targetThreadId ?? null;
+  // One that cannot be read is refused by whoever carries the command out.
+  if (isText(handoff)) return unlessCorrupt(() => view.handoff(handoff as HandoffId), null)?.threadId ?? null;
+  if (isText(transfer))
+    return unlessCorrupt(() => view.transfer(transfer as TransferId), null)?.targetThreadId ?? null;
   if (isText(fork)) return isText(into) ? into : treeId;
   if (!isText(target)) return null;
   try {
@@ -64,6 +67,18 @@ function threadOf(view: StoreView, { treeId, arguments: given }: CommandRecord):
     if (CoppiceError.is(error) && error.family === "rejected") return null;
     throw error;
   }
+}
+
+/** @throws RejectedError `INVALID_ARGUMENT` for a command about a thread of another tree: whoever owns that is to carry it out. */
+export function requireOfItsTree(view: StoreView, command: CommandRecord): void {
+  const thread = threadOf(view, command) as ThreadId | null;
+  const treeId = thread === null ? undefined : view.agent(thread)?.treeId;
+  if (treeId === undefined || treeId === command.treeId) return;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `${thread} is a thread of ${treeId}; leave the command in the inbox of that tree.`,
+    { thread, tree: treeId },
+  );
 }
 
 function isText(given: Json | undefined): given is string {

@@ -21,6 +21,7 @@ import {
   noteAnswer,
   refuseCommand,
 } from "./inbox.ts";
+import { requireOfItsTree } from "./inbox-order.ts";
 import type { Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
@@ -63,6 +64,7 @@ export function beginLong(tree: Tree, command: CommandRecord, ended: (left: bool
 async function answerLong(tree: Tree, command: CommandRecord, act: LongVerb): Promise<boolean> {
   try {
     if (await answerKnown(tree, command)) return false;
+    await tree.read((view) => requireOfItsTree(view, command));
     const given = givenBy(command);
     const done: Done = (tx, answer) => {
       noteAnswer(tx, given, answer);

@@ -9,6 +9,7 @@
 import type { ThreadId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { Session } from "../session/session.ts";
+import { isLent } from "./lent-permit.ts";
 import { recoverUndriven } from "./recovery.ts";
 import type { Tree } from "./tree.ts";
 import type { Transaction } from "./transaction.ts";
@@ -24,7 +25,9 @@ export function reconcile(tx: Transaction, tree: Tree): ReadonlyMap<ThreadId, nu
   recoverUndriven(tx, (run) => inHand(tree, run));
   for (const [threadId, { runId }] of tree.runs) {
     const run = tx.store.run(runId);
-    if (run === undefined || !isSettled(run)) continue;
+    if (run === undefined) continue;
+    if (run.permitLent === true && !isLent(tree, run)) tx.store.putRun({ ...run, permitLent: false });
+    if (!isSettled(run)) continue;
     tx.effects.stop.push({ threadId, runId, why: run.reason ?? run.status });
     tx.effects.settled.push({ threadId, runId });
   }

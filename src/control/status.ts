@@ -48,7 +48,7 @@ export function startsRun(
 
 /** A run that is driven, and whose provider stands in a call by the agent's token that waits (WAI-5, EXE-4). */
 export function isHeld(view: StoreView, run: RunRecord): boolean {
-  return run.permitLent === true || waitsOutside(view, run);
+  return run.permitLent ?? waitsOutside(view, run);
 }
 
 function waitsOutside(view: StoreView, { threadId }: RunRecord): boolean {

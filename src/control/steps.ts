@@ -74,9 +74,10 @@ export function openRequest(
     readonly kind: "question" | "approval";
     readonly text: string;
     readonly about?: AskedAbout;
+    readonly outside?: true;
   },
 ): void {
-  const { about } = part;
+  const { about, outside } = part;
   tx.store.putRequest({
     id: part.requestId,
     treeId: tx.treeId,
@@ -86,6 +87,7 @@ export function openRequest(
     kind: part.kind,
     text: part.text,
     ...(about === undefined ? {} : { about }),
+    ...(outside === undefined ? {} : { outside }),
     status: "pending",
     answer: null,
     createdAt: tx.now,

@@ -5,7 +5,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
-import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
+import { suspends, type WaitEnd, type WaitRecord } from "../protocol/wait.ts";
 import type { Transaction } from "./transaction.ts";
 
 export function endWait(
@@ -26,7 +26,8 @@ export function endWait(
  */
 export function resumeWhenFree(tx: Transaction, threadId: ThreadId, runId: RunId): void {
   if (tx.store.run(runId)?.status !== "waiting") return;
-  if (tx.store.openWaitsOf(threadId).length > 0 || tx.store.openRequestsOf(threadId).length > 0) return;
+  const open = [...tx.store.openWaitsOf(threadId), ...tx.store.openRequestsOf(threadId)];
+  if (open.some(suspends)) return;
   tx.effects.resume.add(threadId);
 }
 

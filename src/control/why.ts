@@ -62,8 +62,7 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   if (live !== NOT_LIVE || owner === null)
     say(residency(agent, live, mailbox.unread, pins, run !== undefined));
   for (const { work, executor } of owes(view, agent, live)) {
-    const to =
-      work.replyTo?.path ?? (work.requester.kind === "user" ? "the user" : work.requester.path);
+    const to = work.replyTo?.path ?? (work.requester.kind === "user" ? "the user" : work.requester.path);
     const under = work.state === "awaiting_children" ? `, waits for ${work.openUnder} under it` : "";
     const state = stopped && work.state === "running" ? "stopped" : work.state;
     say(`It owes ${work.id} (${state}${under}) to ${to}; executor ${executor}.`);

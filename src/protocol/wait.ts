@@ -40,6 +40,11 @@ export interface WaitRecord {
   readonly loop: readonly string[] | null;
 }
 
+/** What a run that has suspended waits for; a call from outside waits for its own by itself. */
+export function suspends(open: WaitRecord | RuntimeRequestRecord): boolean {
+  return "outside" in open ? open.outside !== true : open.callId !== OUTSIDE_CALL;
+}
+
 export type RuntimeRequestStatus = "pending" | "resolved" | "expired" | "cancelled";
 
 /** The call of a tool that a question or an approval is about. */
@@ -60,6 +65,8 @@ export interface RuntimeRequestRecord {
   readonly text: string;
   /** Absent when it is about no call of a tool. */
   readonly about?: AskedAbout;
+  /** Asked by a call from outside, which waits for the answer itself; the run goes on without it. */
+  readonly outside?: true;
   readonly status: RuntimeRequestStatus;
   readonly answer: string | null;
   readonly createdAt: number;
