@@ -15,7 +15,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import { type LineageLimitsInput, lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { ProvenDead } from "../protocol/process-identity.ts";
 import { liveOwner } from "../control/live-owner.ts";
-import { applyCommand, refuseCommand } from "../control/inbox.ts";
+import { applyCommand, askedOf, givenBy, refuseCommand } from "../control/inbox.ts";
 import { recoverUnowned } from "../control/recovery.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
 import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
@@ -185,7 +185,8 @@ function requireSame(row: CommandRecord, command: CommandRecord, commandId: stri
 function isSame(row: CommandRecord, command: CommandRecord): boolean {
   // It stands for one that could not be read, and its answer says so.
   if (row.verb === null) return true;
-  return row.verb === command.verb && canonicalJson(row.arguments) === canonicalJson(command.arguments);
+  if (row.verb !== command.verb) return false;
+  return canonicalJson(askedOf(givenBy(row))) === canonicalJson(askedOf(givenBy(command)));
 }
 
 /** Null when another process was faster with its claim, or with another command of this id. */

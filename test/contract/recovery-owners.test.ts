@@ -180,6 +180,22 @@ describe.each(STORES)("one owner on %s", (store) => {
     expect(await look(h).mail("/root")).toHaveLength(2);
   });
 
+  test.for(["an owner", "nobody"])(
+    "SPN-6 C3.12 its arguments may be put otherwise then, and it is the same command: with %s",
+    async (owner) => {
+      await using h = await harness({ store, scripts, runtime: LIVING });
+      const target = "/root";
+      if (owner === "nobody") await h.runtime.close();
+      const key = { commandId: "k" };
+      const first = await command(h, "interrupt", { target }, key);
+      const again = await command(h, "interrupt", { target, cascade: "none" }, key);
+      expect(again.value.answer).toEqual(first.value.answer);
+      await expect(command(h, "interrupt", { target, cascade: "subtree" }, key)).rejects.toMatchObject({
+        code: "COMMAND_ID_CONFLICT",
+      });
+    },
+  );
+
   test("REC-2 with forwarding off a tree of another owner is refused, and nothing is stored", async () => {
     await using h = await harness({ store, scripts, runtime: LIVING });
     await expect(
