@@ -148,7 +148,7 @@ function toldBy(events: readonly RuntimeEvent[]): Told {
     state,
     servedBy: state === "running" ? (started.at(-1)?.runId ?? null) : null,
     servedRuns: started.map(({ runId }) => runId!),
-    lostRuns: events.filter(({ type }) => type === "run.retrying").length,
+    lostRuns: numberIn(last("run.retrying")?.data, "lostRuns") ?? 0,
     createdAt: queued?.at ?? null,
     begunAt: started[0]?.at ?? null,
     ended: last("work.ended") ?? null,
@@ -166,6 +166,11 @@ const STATES: Readonly<Partial<Record<RuntimeEvent["type"], WorkRecord["state"]>
 function textIn(data: JsonObject | undefined, key: string): string | null {
   const value = data?.[key];
   return typeof value === "string" ? value : null;
+}
+
+function numberIn(data: JsonObject | undefined, key: string): number | null {
+  const value = data?.[key];
+  return typeof value === "number" ? value : null;
 }
 
 function requesterOf(tx: Transaction, threadId: ThreadId | null, { requester }: Told): Requester {

@@ -176,15 +176,16 @@ function retryable(tx: Transaction, run: RunRecord): WorkId[] {
 
 /** The works stay open and get, in this commit, one trigger-turn notice that serves them all. */
 function retryNotice(tx: Transaction, run: RunRecord, works: readonly WorkId[], loss: Loss): void {
+  const counted = attempts(tx.tree());
   for (const id of works) {
     const work = must(tx.store.work(id), "work", id);
-    const lostRuns = work.lostRuns + attempts(tx.tree());
+    const lostRuns = work.lostRuns + counted;
     tx.store.putWork({ ...work, state: "queued", servedBy: null, lostRuns });
     tx.emit(
       "run.retrying",
       tx.agent(run.threadId),
       { runId: run.id, workId: id },
-      { lostRuns, of: ATTEMPTS },
+      { lostRuns, of: ATTEMPTS, stopped: counted === 0 },
     );
   }
   const agent = tx.agent(run.threadId);

@@ -119,15 +119,20 @@ function fromLog(view: StoreView, agent: AgentRecord): string[] {
     "mail.redirected": (data) => `its message ${word(data, "mailId")} went to ${word(data, "to")} instead`,
     "record.set_aside": (data) =>
       `its row ${word(data, "id")} of ${word(data, "table")} could not be read and was set aside`,
-    "run.retrying": (data) =>
-      "lostRuns" in data
-        ? `its run was lost (${word(data, "lostRuns")} of ${word(data, "of")}) and began anew`
-        : `its model was asked again (attempt ${word(data, "attempt")}, after ${word(data, "delayMs")} ms): ${word(data, "code")}`,
+    "run.retrying": retryWords,
   };
   return events
     .filter((event) => event.threadId === agent.threadId && told[event.type] !== undefined)
     .slice(-5)
     .map((event) => `At ${iso(event.at)} ${told[event.type]!(event.data)}.`);
+}
+
+/** A run that was lost, or stopped with its runtime, begins anew; one that goes on asks its model again. */
+function retryWords(data: JsonObject): string {
+  if (!("lostRuns" in data))
+    return `its model was asked again (attempt ${word(data, "attempt")}, after ${word(data, "delayMs")} ms): ${word(data, "code")}`;
+  if (data["stopped"] === true) return "its run was stopped with its runtime, and began anew";
+  return `its run was lost (${word(data, "lostRuns")} of ${word(data, "of")}) and began anew`;
 }
 
 /** An event's value as a word; what it does not hold is not known. */

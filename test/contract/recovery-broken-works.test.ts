@@ -138,6 +138,28 @@ describe.each(STORES)("a work that cannot be read on %s", (store) => {
     await sound(h);
   });
 
+  test("REC-1 one whose runs were stopped in order, and one lost: the stand-in has lost one", async () => {
+    await using h = await harness({
+      store,
+      scripts: { "/root": [repeat(together(gate("cut"), say("whole")))] },
+      tree: { onLostRun: "retry" },
+    });
+    const work = await h.tree.root.send("go");
+    await h.provider.gates.arrived("cut");
+    await h.crash();
+    for (const times of [2, 3]) {
+      await h.provider.gates.arrived("cut", times);
+      await h.runtime.close();
+      h.runtime = await h.newRuntime();
+      h.tree = await h.runtime.openTree({ id: h.tree.id });
+    }
+    await h.provider.gates.arrived("cut", 4);
+    h.damageRow("works", work.id);
+    expect(await h.tree.work(work.id).record()).toMatchObject({ state: "ended", lostRuns: 1 });
+    h.provider.gates.openAll();
+    await sound(h);
+  });
+
   test("REC-1 WRK-3 an ended one stays as it ended, for whoever asks for it", async () => {
     await using h = await harness({ store, scripts: { ...scripts, "/root/a": [say("from a")] } });
     await h.ask("go");

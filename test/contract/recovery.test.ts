@@ -166,10 +166,14 @@ describe.each(STORES)("after a kill on %s", (store) => {
       };
       for (const times of [1, 2, 3, 4]) await again(times, "close");
       expect(await look(h).work("/root/worker")).toMatchObject({ [counted]: 0, outcome: null });
+      const why = async () => (await (await h.tree.agent("worker")).why()).reasons.join("\n");
+      expect(await why()).not.toContain("was lost");
+      if (!beforeAcceptance) expect(await why()).toContain("its run was stopped with its runtime");
       // A crash after it counts as before.
       await again(5, "crash");
       await h.provider.gates.arrived("before", 6);
       expect(await look(h).work("/root/worker")).toMatchObject({ [counted]: 1, outcome: null });
+      if (!beforeAcceptance) expect(await why()).toContain("its run was lost (1 of 3)");
       h.provider.gates.open("before");
       expect(await h.tree.work(work.id).outcome()).toMatchObject({ ending: "completed", text: "seven" });
     },

@@ -59,7 +59,7 @@ export function eventLine(event: RuntimeEvent, name: Names = shortName): EventLi
     case "run.resumed":
       return line("goes on", "green");
     case "run.retrying":
-      return line("asks its model again", "yellow");
+      return line(retryWords(data), "yellow");
     case "run.settled":
       return text(data, "status") === "interrupted" && text(data, "reason") === "interrupted"
         ? null
@@ -104,6 +104,13 @@ function mailLine(
     default:
       return null;
   }
+}
+
+function retryWords(data: JsonObject): string {
+  if (!("lostRuns" in data)) return "asks its model again";
+  return data["stopped"] === true
+    ? "begins anew: its run was stopped with its runtime"
+    : "begins anew: its run was lost";
 }
 
 function settledWords(data: JsonObject): string {
