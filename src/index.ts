@@ -101,6 +101,7 @@ export { openSqliteStore, type SqliteStoreOptions } from "./store/sqlite.ts";
 export type {
   BrokenAgent,
   BrokenRow,
+  OpenRow,
   BrokenWork,
   MendableTable,
   Page,

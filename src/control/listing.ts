@@ -120,13 +120,19 @@ export interface AskedRequest extends RuntimeRequestRecord {
 
 /** What waits for an answer, of all agents or of one (WAI-2). */
 export function openRequests(view: StoreView, tree: TreeId, of?: ThreadId): readonly AskedRequest[] {
-  return view
-    .openRuns(tree)
+  return openRequestRows(view, tree)
     .filter(({ threadId }) => of === undefined || threadId === of)
-    .flatMap(({ threadId }) => {
-      const { path } = view.agent(threadId)!;
-      return view.openRequestsOf(threadId).map((request) => ({ ...request, path }));
-    });
+    .map(({ read }) => read());
+}
+
+/** The same, each to be read by itself: one that cannot be is in no other's way. */
+export function openRequestRows(view: StoreView, tree: TreeId) {
+  return view.openRows(tree).flatMap((row) => {
+    if (row.table !== "requests") return [];
+    const { id, threadId } = row;
+    const read = (): AskedRequest => ({ ...view.request(id)!, path: view.agent(threadId)!.path });
+    return [{ threadId, read }];
+  });
 }
 
 /** Registered, resident and running are three numbers (RES-1). */

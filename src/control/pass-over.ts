@@ -3,12 +3,18 @@
  * rest is seen all the same.
  */
 import { type AgentPath, ROOT_PATH } from "../protocol/agent-path.ts";
-import type { AgentRecord } from "../protocol/agent.ts";
-import type { TreeId } from "../protocol/ids.ts";
-import { isCorrupt } from "../store/corrupt-row.ts";
-import type { StoreView } from "../store/port.ts";
+import type { ThreadId, TreeId } from "../protocol/ids.ts";
+import { isCorrupt, unlessCorrupt } from "../store/corrupt-row.ts";
+import type { OpenRow, StoreView } from "../store/port.ts";
 import { allOf } from "./family.ts";
-import { type AgentSummary, type AskedRequest, type ListRequest, NOT_LIVE, summarise } from "./listing.ts";
+import {
+  type AgentSummary,
+  type AskedRequest,
+  type ListRequest,
+  NOT_LIVE,
+  openRequestRows,
+  summarise,
+} from "./listing.ts";
 
 /** A row that was in the way. */
 export interface UnreadableRow {
@@ -54,10 +60,8 @@ export function readableAgents(view: StoreView, tree: TreeId, request: ListReque
 
 /** As `openRequests` of a whole tree, without those that cannot be read. */
 export function readableRequests(view: StoreView, tree: TreeId, passed: PassedOver): readonly AskedRequest[] {
-  return readable(view, tree, passed).flatMap(({ threadId, path, openRequests }) =>
-    openRequests === 0
-      ? []
-      : passed.list(path, () => view.openRequestsOf(threadId).map((request) => ({ ...request, path }))),
+  return openRequestRows(view, tree).flatMap(({ threadId, read }) =>
+    passed.list(pathOf(view, threadId), () => [read()]),
   );
 }
 
@@ -65,29 +69,41 @@ export function readableRequests(view: StoreView, tree: TreeId, passed: PassedOv
 export function unreadableRows(view: StoreView, tree: TreeId): readonly UnreadableRow[] {
   const passed = new PassedOver();
   passed.list(null, () => [view.tree(tree)]);
-  for (const agent of readable(view, tree, passed))
-    passed.list(agent.path, () => [summarise(view, agent, NOT_LIVE)]);
-  readableRequests(view, tree, passed);
+  const agents = allOf((page) => {
+    const found = view.agents(tree, ROOT_PATH, { ...page, closed: true });
+    nameThem(passed, view, tree, found.unreadable);
+    return found;
+  });
+  for (const agent of agents) passed.list(agent.path, () => [summarise(view, agent, NOT_LIVE)]);
   const works = allOf((page) => {
     const found = view.works(tree, page);
     for (const id of found.unreadable ?? []) passed.add({ table: "works", id, path: null });
     return found;
   });
   for (const _ of works);
-  passed.list(null, () => view.openRuns(tree));
-  passed.list(null, () => view.pendingCommands(tree));
+  for (const row of view.openRows(tree)) {
+    const path = row.table === "commands" ? null : pathOf(view, row.threadId);
+    passed.list(path, () => [readOpen(view, row)]);
+  }
   return passed.rows;
 }
 
-/** Closed ones too. */
-function readable(view: StoreView, tree: TreeId, passed: PassedOver): readonly AgentRecord[] {
-  return [
-    ...allOf((page) => {
-      const found = view.agents(tree, ROOT_PATH, { ...page, closed: true });
-      nameThem(passed, view, tree, found.unreadable);
-      return found;
-    }),
-  ];
+function readOpen(view: StoreView, row: OpenRow): unknown {
+  switch (row.table) {
+    case "runs":
+      return view.run(row.id);
+    case "waits":
+      return view.wait(row.id);
+    case "requests":
+      return view.request(row.id);
+    case "commands":
+      return view.command(row.id);
+  }
+}
+
+/** Null where the agent's own row is in the way. */
+function pathOf(view: StoreView, threadId: ThreadId): AgentPath | null {
+  return unlessCorrupt(() => view.agent(threadId)?.path ?? null, null);
 }
 
 function nameThem(

@@ -15,6 +15,7 @@ import { freezeDeep, freezeTop } from "./memory/freeze.ts";
 import { Journal } from "./memory/journal.ts";
 import { logRows } from "./memory/logs.ts";
 import { mailRows } from "./memory/mail.ts";
+import { openRows } from "./memory/open-rows.ts";
 import { threadRows } from "./memory/thread-rows.ts";
 import { setAsideRows } from "./memory/set-aside.ts";
 import { transferRows } from "./memory/transfers.ts";
@@ -56,7 +57,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const agents = agentRows(journal, freeze);
   const work = workRows(journal, freeze);
   const waits = waitRows(journal, freeze);
-  const trees = treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.runningTrees()]);
+  const trees = treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.openRuns.keys()]);
   const aside = setAsideRows({ ...agents, ...work, ...waits, ...trees });
   const tx: BackendTx = {
     ...agents.rows,
@@ -64,6 +65,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
     ...work.rows,
     ...waits.rows,
     ...aside.rows,
+    ...openRows({ ...work, ...waits, ...trees }),
     ...transferRows(journal, freeze),
     ...threadRows(journal, freeze),
     ...logRows(journal, freeze),

@@ -92,6 +92,14 @@ export interface PageRequest {
   readonly limit: number;
 }
 
+/** A row of what is under way in a tree, by its name. Of a command the thread is its tree's root. */
+export type OpenRow = { readonly threadId: ThreadId } & (
+  | { readonly table: "runs"; readonly id: RunId }
+  | { readonly table: "waits"; readonly id: WaitId }
+  | { readonly table: "requests"; readonly id: RequestId }
+  | { readonly table: "commands"; readonly id: CommandId }
+);
+
 /** Tables of which an unreadable row can be replaced by a record that stands in for it. */
 export type MendableTable = "agents" | "works" | "runs" | "waits" | "requests" | "commands";
 
@@ -211,6 +219,12 @@ export interface StoreView {
 
   request(id: RequestId): RuntimeRequestRecord | undefined;
   openRequestsOf(id: ThreadId): readonly RuntimeRequestRecord[];
+
+  /**
+   * Runs of a tree that are not settled, waits and questions that are open, commands that are pending, each kind oldest first:
+   * named without being read, so that a broken one is in no other's way.
+   */
+  openRows(tree: TreeId): readonly OpenRow[];
 
   transfer(id: TransferId): TransferRecord | undefined;
   transferOfWork(work: WorkId, type: TransferRecord["type"]): TransferRecord | undefined;

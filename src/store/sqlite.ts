@@ -22,6 +22,7 @@ import { endsTransaction, storeError } from "./sqlite/errors.ts";
 import { type FileOptions, openFile, watchFile } from "./sqlite/file.ts";
 import { logRows } from "./sqlite/logs.ts";
 import { mailRows } from "./sqlite/mail.ts";
+import { openRows } from "./sqlite/open-rows.ts";
 import { threadRows } from "./sqlite/thread-rows.ts";
 import { setAsideRows } from "./sqlite/set-aside.ts";
 import { ThreadNumbers } from "./sqlite/thread-numbers.ts";
@@ -114,6 +115,7 @@ function sqliteBackend(database: DatabaseSync, path: string, clock: Clock): Back
     ...work,
     ...waits,
     ...setAsideRows(connection, threads, { ...agents, ...work, ...waits, ...trees }),
+    ...openRows(connection, threads),
     ...transferRows(connection, threads),
     ...threadRows(connection, threads),
     ...logRows(connection, threads),

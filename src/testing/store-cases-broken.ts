@@ -46,6 +46,13 @@ export const brokenCases = {
       await assert.rejects(store.read(read), details);
     }
     assert.equal(await store.read((view) => view.nextDeadline(tree)), 100);
+    const names = (view: StoreView) => view.openRows(tree);
+    assert.deepEqual(await store.read(names), [
+      { table: "runs", id: run, threadId: worker },
+      { table: "waits", id: wait, threadId: worker },
+      { table: "requests", id: request, threadId: worker },
+      { table: "commands", id: command.id, threadId: tree },
+    ]);
     const standIns = (tx: StoreTx) => {
       const rows = [
         tx.setAside("runs", run),
@@ -82,7 +89,7 @@ export const brokenCases = {
       { threadId: tree, runId: null, open: true },
     ]);
     await store.read((view) => {
-      assert.deepEqual(view.openRuns(tree), []);
+      assert.deepEqual([view.openRuns(tree), view.openRows(tree)], [[], []]);
       assert.deepEqual(
         view.runsOf(worker, { limit: 9 }).rows.map(({ id, status }) => [id, status]),
         [

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { InvariantError, TransientError } from "../../src/protocol/errors.ts";
 import { ask, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import { commandTree } from "../../src/runtime/command-tree.ts";
+import { TreeReader } from "../../src/runtime/tree-reader.ts";
 import { invariants } from "../../src/testing/invariants.ts";
 import { sampleCommand, sampleMail } from "../../src/testing/store-records.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
@@ -140,6 +141,41 @@ describe.each(STORES)("a row that cannot be read on %s", (store) => {
     expect(endings).toEqual(["runtime_lost", "runtime_lost", "runtime_lost"]);
     await sound(h);
     expect(await h.tree.requests()).toEqual([]);
+  });
+
+  test("REC-1 of several at once: whoever only looks is told of all of them, and sees the rest", async () => {
+    await using h = await harness(tree({ store }));
+    await underWay(h);
+    const { id } = h.tree;
+    const b = await h.tree.agent("b");
+    const a = await h.tree.agent("a");
+    await h.runtime.close();
+    const reader = new TreeReader(h.store, id);
+    const asked = await reader.requests();
+    expect(asked).toMatchObject([{ threadId: b.threadId, path: "/root/b", text: "how far?" }]);
+    for (const at of [1, 2, 3]) await h.store.command(sampleCommand(id, at));
+    const rows = await h.store.read((view) => view.openRows(id));
+    const broken = rows
+      .filter(({ table, threadId }) => table !== "runs" || threadId !== b.threadId)
+      .slice(0, -1);
+    const questions = rows.filter(({ table }) => table === "requests");
+    for (const row of broken) if (!questions.includes(row)) h.damageRow(row.table, row.id);
+    // A run that cannot be read keeps no question of another one from being answered.
+    expect(await reader.asked()).toEqual({ requests: asked, unreadable: [] });
+    for (const row of questions) h.damageRow(row.table, row.id);
+    expect((await reader.asked()).unreadable).toMatchObject([{ table: "requests", path: "/root/b" }]);
+    const told = await reader.unreadable();
+    const known = (row: { readonly table: string; readonly id: string }) => `${row.table} ${row.id}`;
+    expect(told.map(known).toSorted()).toEqual(broken.map(known).toSorted());
+    expect(told.map(({ table }) => table).toSorted()).toEqual([
+      "commands",
+      "commands",
+      "requests",
+      "runs",
+      "runs",
+      "waits",
+    ]);
+    expect(told).toContainEqual(expect.objectContaining({ table: "runs", path: a.path }));
   });
 
   test("REC-1 of a wait: the run goes on, and is told why", async () => {

@@ -5,11 +5,13 @@ import type { LeaseRow, TreeRows } from "../backend.ts";
 import { leaseState } from "../leases.ts";
 import type { ProcessGroup } from "../port.ts";
 import type { Journal } from "./journal.ts";
-import { type Freeze, Table } from "./table.ts";
+import { type Freeze, type Index, Table } from "./table.ts";
 
 export interface MemoryTrees {
   readonly rows: TreeRows;
   readonly commands: Table<CommandRecord>;
+  /** By tree. */
+  readonly pending: Index<CommandRecord>;
 }
 
 export function treeRows(
@@ -28,6 +30,7 @@ export function treeRows(
 
   return {
     commands,
+    pending,
     rows: {
       now,
       lease(id) {

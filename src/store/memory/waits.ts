@@ -5,19 +5,23 @@ import type { WaitRows } from "../backend.ts";
 import { requireOwnRequest } from "../request-rules.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { Journal } from "./journal.ts";
-import { type Freeze, Table } from "./table.ts";
+import { type Freeze, type Index, Table } from "./table.ts";
 
 export interface MemoryWaits {
   readonly rows: WaitRows;
   readonly waits: Table<WaitRecord>;
   readonly requests: Table<RuntimeRequestRecord>;
+  /** By tree. */
+  readonly openWaits: Index<WaitRecord>;
+  /** By thread. */
+  readonly openRequests: Index<RuntimeRequestRecord>;
 }
 
 export function waitRows(journal: Journal, freeze: Freeze): MemoryWaits {
   const waits = new Table<WaitRecord>(journal, freeze, ({ id }) => id);
   const whileOpen = <K>(wait: WaitRecord, key: K): K | null => (wait.end === null ? key : null);
   const openOf = waits.index((wait) => whileOpen(wait, wait.threadId));
-  const openOfTree = waits.index((wait) => whileOpen(wait, wait.treeId));
+  const openWaits = waits.index((wait) => whileOpen(wait, wait.treeId));
   const openOn = waits.index((wait) => whileOpen(wait, wait.works));
   const byRun = waits.index(({ runId }) => runId);
   const deadlines = new Map<TreeId, Deadlines>();
@@ -42,7 +46,7 @@ export function waitRows(journal: Journal, freeze: Freeze): MemoryWaits {
     openWaitsOn: (work) => openOn.get(work),
     nextDeadline: (tree) => deadlines.get(tree)?.earliest(isOpen) ?? null,
     dueWaits: (tree, at) =>
-      openOfTree
+      openWaits
         .get(tree)
         .filter(({ deadlineAt }) => deadlineAt <= at)
         .sort((a, b) => a.deadlineAt - b.deadlineAt),
@@ -59,5 +63,5 @@ export function waitRows(journal: Journal, freeze: Freeze): MemoryWaits {
       requests.put(record);
     },
   };
-  return { rows, waits, requests };
+  return { rows, waits, requests, openWaits, openRequests };
 }

@@ -6,14 +6,14 @@ import { HISTORY_LEVELS } from "../../protocol/thread.ts";
 import type { WorkRecord } from "../../protocol/work.ts";
 import type { WorkRows } from "../backend.ts";
 import type { Journal } from "./journal.ts";
-import { type Freeze, Table } from "./table.ts";
+import { type Freeze, type Index, Table } from "./table.ts";
 
 export interface MemoryWork {
   readonly rows: WorkRows;
   readonly works: Table<WorkRecord>;
   readonly runs: Table<RunRecord>;
-  /** Trees with a run that is not settled. */
-  readonly runningTrees: () => Iterable<string>;
+  /** Runs that are not settled, by tree. */
+  readonly openRuns: Index<RunRecord>;
 }
 
 export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
@@ -64,7 +64,7 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
     },
     works,
     runs,
-    runningTrees: () => openRuns.keys(),
+    openRuns,
   };
 }
 
