@@ -36,7 +36,7 @@ export function takeArrivals(tx: Transaction, arrivals = tx.store.arrivals(tx.tr
 /** Applies one command and answers it; a refusal is an answer too. */
 export function applyCommand(tx: Transaction, command: CommandRecord, partial: PartialText): void {
   if (!isPending(tx, command)) return;
-  answerCommand(tx, command, carryOut(tx, givenBy(command), "cli", partial));
+  answerCommand(tx, command, doOnce(tx, givenBy(command), "cli", partial));
 }
 
 function isPending({ store }: Transaction, { id }: CommandRecord): boolean {
@@ -101,7 +101,7 @@ export function answerOnce(tx: Transaction, given: Given, answer: JsonObject): v
 }
 
 /** With an id it is carried out once in the whole store, and answered again (lineage C3.12). */
-export function carryOut(
+export function doOnce(
   tx: Transaction,
   given: Given,
   by: "cli" | "library",

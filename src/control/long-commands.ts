@@ -25,19 +25,19 @@ import { requireOfItsTree } from "./inbox-order.ts";
 import type { Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
-/** A part of the commit that ends a command. */
-export type Done = (tx: Transaction, answer: JsonObject) => void;
+/** What a command calls on its way; all it is noted by. */
+export interface Stages<Answer> {
+  /** In the commit before its first effect. */
+  readonly begin: Begin;
+  /** For one whose effect is in no commit; null where nobody can ask for it again. */
+  readonly mark: Mark | null;
+  /** A part of the commit that ends it. */
+  readonly done: (tx: Transaction, answer: Answer) => void;
+}
 
-/** `mark` is null for one that nobody can ask for again. */
-type LongVerb = (
-  tree: Tree,
-  given: JsonObject,
-  done: Done,
-  begin: Begin,
-  mark: Mark | null,
-) => Promise<JsonObject>;
+type LongVerb = (tree: Tree, given: JsonObject, stages: Stages<JsonObject>) => Promise<JsonObject>;
 
-/** By name; each calls `begin` before its first effect and `done` in its last commit, and answers the same. */
+/** By name; each answers what it has called `done` with. */
 export type LongVerbs = Readonly<Record<LongCommandVerb, LongVerb>>;
 
 /** False for a command of one commit. `ended` is told whether it is left in the inbox, for another look. */
@@ -66,13 +66,15 @@ async function answerLong(tree: Tree, command: CommandRecord, act: LongVerb): Pr
     if (await answerKnown(tree, command)) return false;
     await tree.read((view) => requireOfItsTree(view, command));
     const given = givenBy(command);
-    const done: Done = (tx, answer) => {
-      noteAnswer(tx, given, answer);
-      answerCommand(tx, command, answer);
-    };
-    const mark = markOf({ ...given, commandId: given.commandId ?? command.id });
-    // Whoever has left it in the inbox waits for nothing any more.
-    await act(tree, given.arguments, done, () => undefined, mark);
+    await act(tree, given.arguments, {
+      // Whoever has left it in the inbox waits for nothing any more.
+      begin: () => undefined,
+      mark: markOf({ ...given, commandId: given.commandId ?? command.id }),
+      done(tx, answer) {
+        noteAnswer(tx, given, answer);
+        answerCommand(tx, command, answer);
+      },
+    });
     return false;
   } catch (error) {
     if (tree.state !== "owned" || isOfStore(error)) return true;
@@ -89,15 +91,18 @@ async function answerLong(tree: Tree, command: CommandRecord, act: LongVerb): Pr
 }
 
 /** For somebody here, who waits for it. @throws as the verb. */
-export async function carryOutLong(
+export async function doLong(
   tree: Tree,
   given: Given & { readonly verb: LongCommandVerb },
   begin: Begin,
 ): Promise<JsonObject> {
   const act = tree.shared.longVerbs[given.verb];
-  const done: Done = (tx, answer) => noteAnswer(tx, given, answer);
   try {
-    return await act(tree, given.arguments, done, begin, markOf(given));
+    return await act(tree, given.arguments, {
+      begin,
+      mark: markOf(given),
+      done: (tx, answer) => noteAnswer(tx, given, answer),
+    });
   } catch (error) {
     return doneMeanwhile(tree, given, error);
   }

@@ -82,10 +82,10 @@ export async function commandTree(
   options: CommandOptions = {},
 ): Promise<CommandReceipt> {
   check("commandTree", RUNTIME.commandTree, { store, treeId, verb, args, options });
-  return abortable(options.signal, (begin) => carryOut(store, treeId, verb, args, options, begin));
+  return abortable(options.signal, (begin) => send(store, treeId, verb, args, options, begin));
 }
 
-async function carryOut(
+async function send(
   store: Store,
   treeId: TreeId,
   verb: CommandVerb,

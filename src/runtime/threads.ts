@@ -13,8 +13,8 @@ import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { Begin, CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
 import type { Missing } from "../platform/workspace/port.ts";
-import { answerOf, answerOnce, carryOut, type Given } from "../control/inbox.ts";
-import { carryOutLong, type Done } from "../control/long-commands.ts";
+import { answerOf, answerOnce, doOnce, type Given } from "../control/inbox.ts";
+import { doLong } from "../control/long-commands.ts";
 import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type { ForkPointName } from "../lineage/fork-points.ts";
@@ -72,7 +72,7 @@ export class Threads extends ThreadReads {
   async editHandoff(id: string, text: string, options: ThreadCommandOptions = {}): Promise<HandoffRecord> {
     check("Threads.editHandoff", THREADS.editHandoff, { id, text, options });
     const asked = { verb: "edit_handoff", arguments: { handoff: id, text } } as const;
-    const answer = await this.#carryOut(asked, options, async () => (await this.handoff(id)).treeId);
+    const answer = await this.#atOnce(asked, options, async () => (await this.handoff(id)).treeId);
     return this.handoff(answer["handoff_id"] as HandoffId, callOf(options));
   }
 
@@ -99,7 +99,7 @@ export class Threads extends ThreadReads {
       const known = await this.#known(given);
       const { treeId } = known === undefined ? await this.#openThread(id) : await this.#thread(id);
       const control = await openFor(ports, treeId, known);
-      const answer = known ?? (await control.tree.transact(carryOutHere(control.tree, given, begin)));
+      const answer = known ?? (await control.tree.transact(applied(control.tree, given, begin)));
       return new Work(control, answer["work_id"] as WorkId);
     });
   }
@@ -160,7 +160,7 @@ export class Threads extends ThreadReads {
       if (state !== "open" && commandId === undefined) return;
       if (state !== "open") return ports.apply(treeId, (tx) => answerOnce(tx, given, { closed: [] }));
       const { tree } = await ports.open(treeId);
-      await tree.transact(carryOutHere(tree, given, begin));
+      await tree.transact(applied(tree, given, begin));
     });
     return this.get(id, callOf(options));
   }
@@ -238,7 +238,7 @@ export class Threads extends ThreadReads {
       verb: "merge_back",
       arguments: { fork, into: target.threadId, ...(run === undefined ? {} : { run }) },
     } as const;
-    const answer = await this.#carryOut(asked, { commandId, signal }, async () => target.treeId);
+    const answer = await this.#atOnce(asked, { commandId, signal }, async () => target.treeId);
     return this.#transfer(answer);
   }
 
@@ -275,7 +275,7 @@ export class Threads extends ThreadReads {
   async inject(transferId: string, options: ThreadCommandOptions = {}): Promise<TransferRecord> {
     check("Threads.inject", THREADS.command, { id: transferId, options });
     const asked = { verb: "inject", arguments: { transfer: transferId } } as const;
-    const answer = await this.#carryOut(asked, options, async () => {
+    const answer = await this.#atOnce(asked, options, async () => {
       const found = await this.#ports.store.read((view) => view.transfer(transferId as TransferId));
       if (found === undefined) throw unknownTransfer(transferId);
       return found.treeId;
@@ -331,10 +331,11 @@ export class Threads extends ThreadReads {
   /** A command that is one commit on a thread's tree. */
   #onThread(verb: CommandVerb, id: string, more: object, options: ThreadCommandOptions): Promise<JsonObject> {
     const asked = { verb, arguments: { thread: id, ...more } as JsonObject };
-    return this.#carryOut(asked, options, async () => (await this.#thread(id)).treeId);
+    return this.#atOnce(asked, options, async () => (await this.#thread(id)).treeId);
   }
 
-  #carryOut(
+  /** In one commit. */
+  #atOnce(
     asked: Omit<Given, "commandId">,
     { commandId, signal }: ThreadCommandOptions,
     where: () => Promise<TreeId>,
@@ -344,7 +345,7 @@ export class Threads extends ThreadReads {
       { signal },
       async (ports) =>
         (await this.#known(given)) ??
-        ports.apply(await where(), (tx) => carryOut(tx, given, "library", NOTHING_SAID)),
+        ports.apply(await where(), (tx) => doOnce(tx, given, "library", NOTHING_SAID)),
     );
   }
 
@@ -359,7 +360,7 @@ export class Threads extends ThreadReads {
       const known = await this.#known(given);
       if (known !== undefined) return known;
       const { tree } = await ports.open(await where());
-      return carryOutLong(tree, given, begin);
+      return doLong(tree, given, begin);
     });
   }
 
@@ -369,10 +370,13 @@ export class Threads extends ThreadReads {
     { commandId, signal }: ThreadCommandOptions,
   ): Promise<void> {
     const given = { verb, arguments: asked, commandId };
-    const done: Done = (tx, answer) => answerOnce(tx, given, answer);
     await this.#while({ signal }, async (ports) => {
       if ((await this.#known(given)) !== undefined) return;
-      await IN_PARTS[verb](ports, asked, commandId === undefined ? null : done);
+      await IN_PARTS[verb](
+        ports,
+        asked,
+        commandId === undefined ? null : (tx, answer) => answerOnce(tx, given, answer),
+      );
     });
   }
 
@@ -402,9 +406,9 @@ export class Threads extends ThreadReads {
 /** Of a command that stops nothing. */
 const NOTHING_SAID = (): string => "";
 
-const carryOutHere =
+const applied =
   (tree: Tree, given: Given, begin: Begin) =>
   (tx: Transaction): JsonObject => {
     begin();
-    return carryOut(tx, given, "library", tree.partialText);
+    return doOnce(tx, given, "library", tree.partialText);
   };

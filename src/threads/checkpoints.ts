@@ -14,6 +14,7 @@ import type { Begin } from "../platform/abortable.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import { overlap } from "../platform/workspace.ts";
 import type { Mark } from "../control/begun.ts";
+import type { Stages } from "../control/long-commands.ts";
 import type { Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import type {
@@ -116,14 +117,12 @@ export interface Unfinished {
 /** What has become of a restore. */
 export type RestoreAnswer = Restored | Refused | Missing | Unfinished;
 
-/** `done` is a part of the commit that ends it. @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
+/** @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
 export function restoreCheckpoint(
   ports: ThreadPorts,
   tree: Tree,
   { thread, run, ...request }: RestoreRequest & { readonly thread: string; readonly run: string },
-  done: (tx: Transaction, answer: RestoreAnswer) => void,
-  begin: Begin,
-  mark: Mark | null,
+  { begin, mark, done }: Stages<RestoreAnswer>,
 ): Promise<RestoreAnswer> {
   return alone(ports, tree, thread, run, async (found, within) => {
     const restored = await (mark === null
@@ -172,13 +171,12 @@ async function restore(
 
 type Removed = { readonly status: "ready" } | Missing;
 
-/** The run says so after; `done` is a part of the commit in which it does. @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
+/** The run says so after, in the commit that ends it. @throws RejectedError `THREAD_BUSY`, `SOURCE_POINT_NOT_FOUND`. */
 export function removeCheckpoint(
   ports: ThreadPorts,
   tree: Tree,
   { thread, run }: { readonly thread: string; readonly run: string },
-  done: (tx: Transaction, answer: Removed) => void,
-  begin: Begin,
+  { begin, done }: Stages<Removed>,
 ): Promise<Removed> {
   return alone(ports, tree, thread, run, async ({ folder, ref, run: { id } }, within) => {
     begin();

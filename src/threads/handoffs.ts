@@ -7,9 +7,9 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { HandoffId } from "../protocol/ids.ts";
 import type { ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
-import type { Begin } from "../platform/abortable.ts";
 import { requireText } from "../platform/text.ts";
 import { chosenProvider } from "../control/chosen-provider.ts";
+import type { Stages } from "../control/long-commands.ts";
 import { startingRun } from "../control/runs.ts";
 import { destinationOf } from "../control/start.ts";
 import { planStart } from "../control/start-run.ts";
@@ -120,12 +120,11 @@ function roomFor(look: Look, { targetRunId, threadId }: HandoffRecord): number {
   return Math.min(lineage.handoffBytes, Math.max(0, roomOf(look.context.windowOf(provider, model), lineage)));
 }
 
-/** Built again from what the thread is now. `done` is a part of the commit that stores it. */
+/** Built again from what the thread is now. */
 export async function regenerateHandoff(
   tree: Tree,
   id: string,
-  done: (tx: Transaction, made: HandoffRecord) => void,
-  begin: Begin,
+  { begin, done }: Stages<HandoffRecord>,
 ): Promise<HandoffRecord> {
   const found = await tree.look((look) => {
     const one = editable(look, id);

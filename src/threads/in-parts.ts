@@ -9,12 +9,14 @@ import { COMMAND_ARGUMENTS } from "../protocol/command.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { check } from "../platform/check.ts";
-import type { Done } from "../control/long-commands.ts";
+import type { Stages } from "../control/long-commands.ts";
 import { pruneCheckpoints } from "./checkpoints.ts";
 import { collectHistory, syncHistory } from "./history.ts";
 import type { ThreadPorts } from "./ports.ts";
 import { requireThread } from "./thread-view.ts";
 import { archive } from "./verbs.ts";
+
+type Done = Stages<JsonObject>["done"];
 
 /** Null for `done`: nobody asks again whether it was done. */
 type InParts = (ports: ThreadPorts, given: JsonObject, done: Done | null) => Promise<JsonObject>;

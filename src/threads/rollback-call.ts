@@ -8,8 +8,7 @@
 import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
 import type { NativeThread } from "../protocol/native-events.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
-import type { Begin } from "../platform/abortable.ts";
-import type { Mark } from "../control/begun.ts";
+import type { Stages } from "../control/long-commands.ts";
 import { openNative } from "../control/native-journal.ts";
 import { must, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
@@ -30,26 +29,31 @@ export class NativeRollback {
   readonly #tree: Tree;
   readonly #agent: ThreadAgent;
   readonly #step: NativeStep;
-  readonly #begin: Begin;
-  readonly #mark: Mark | null;
+  readonly #stages: Pick<Stages<never>, "begin" | "mark">;
   #before: ProviderThreadRecord | null = null;
   #calling = false;
 
-  constructor(tree: Tree, agent: ThreadAgent, step: NativeStep, begin: Begin, mark: Mark | null) {
+  constructor(
+    tree: Tree,
+    agent: ThreadAgent,
+    step: NativeStep,
+    stages: Pick<Stages<never>, "begin" | "mark">,
+  ) {
     this.#tree = tree;
     this.#agent = agent;
     this.#step = step;
-    this.#begin = begin;
-    this.#mark = mark;
+    this.#stages = stages;
   }
 
   /** @throws what the provider fails with, where its rollback is demanded; the thread is as it was. */
   async ask(demanded: boolean): Promise<Asked> {
     const { id } = this.#step;
     const record = await this.#tree.transact((tx) => {
-      this.#begin();
-      // Nobody takes its id from now on: the commit that ends it could not be written then.
-      this.#mark?.begin(tx);
+      this.#stages.begin();
+      // Nobody takes its id from now on: the commit that ends it could not be written then. Whether it was begun before does not
+      // matter: a call that nobody has told the end of has changed nothing but the record, which is in doubt and asked for no
+      // more (K1), and a rollback that goes on without it is planned anew from what there is.
+      this.#stages.mark?.begin(tx);
       const before = must(tx.store.providerThread(id), "provider thread", id);
       tx.store.putProviderThread({ ...before, status: "error", updatedAt: tx.now });
       return before;
@@ -84,7 +88,7 @@ export class NativeRollback {
 
   #nothingDone(tx: Transaction): void {
     this.answered(tx);
-    this.#mark?.forget(tx);
+    this.#stages.mark?.forget(tx);
   }
 
   async #call(record: ProviderThreadRecord): Promise<NativeThread> {

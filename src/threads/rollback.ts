@@ -13,9 +13,8 @@ import { type OrdinalRange, without } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
-import type { Begin } from "../platform/abortable.ts";
-import type { Mark } from "../control/begun.ts";
 import { allOf } from "../control/family.ts";
+import type { Stages } from "../control/long-commands.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import type { Look, Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
@@ -64,7 +63,6 @@ export interface Able {
 }
 
 /**
- * `done` is a part of the commit that ends it.
  * @throws RejectedError `ROLLBACK_ACTIVE_RUN`, `ROLLBACK_TARGET_INVALID`, `ROLLBACK_PROVIDER_CHANGED`; where the provider's
  * own rollback is demanded, `ROLLBACK_NATIVE_UNSUPPORTED`, `ROLLBACK_TURN_UNAVAILABLE` or what the provider fails with.
  */
@@ -72,10 +70,9 @@ export async function rollBack(
   tree: Tree,
   threadId: ThreadId,
   options: RollbackOptions,
-  done: (tx: Transaction, answer: RolledBack) => void,
-  begin: Begin,
-  mark: Mark | null,
+  stages: Stages<RolledBack>,
 ): Promise<RolledBack> {
+  const { begin, done } = stages;
   using _ = holdStarts(tree, threadId);
   const agent = await tree.look((look) => openThreadOf(look, threadId));
   const able = await ableOf(tree, agent, options.native === "demanded");
@@ -106,7 +103,7 @@ export async function rollBack(
       () => nothingUntold(tree, threadId),
     );
   }
-  const call = new NativeRollback(tree, agent, step, begin, mark);
+  const call = new NativeRollback(tree, agent, step, stages);
   const asked = await call.ask(request.native === "demanded");
   const settled: RollbackRequest = asked.kind === "agreed" ? request : { ...request, native: "avoided" };
   return tree.transact(
