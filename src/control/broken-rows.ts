@@ -61,28 +61,29 @@ function standIn(tx: Transaction, { table, id }: RowName, log: Log): Mending | n
   const row = tx.store.setAside(table, id);
   // It can be read by now: somebody else has mended it.
   if (row === undefined) return NOTHING;
-  if (row.agent !== undefined) return agentStandIn(tx, id as ThreadId, row.agent, log);
+  if (row.table === "agents") return agentStandIn(tx, id as ThreadId, row.agent, log);
   const agent = tx.store.agent(row.threadId);
   if (agent?.treeId !== tx.treeId) return null;
   tellAside(tx, agent, table, id, row.open);
-  switch (table) {
-    case "agents":
-      return null;
+  switch (row.table) {
     case "works":
       return workStandIn(tx, agent, id as WorkId, row, log);
     case "runs":
-      return runStandIn(tx, agent, id as RunId, row);
+      return runStandIn(tx, agent, id as RunId, row.open);
     case "waits":
       return waitStandIn(tx, id as WaitId, row);
     case "requests":
-      return requestStandIn(tx, agent, id as RequestId, row);
+      return requestStandIn(tx, agent, id as RequestId, row.open);
     case "commands":
       return commandStandIn(tx, id as CommandId);
   }
 }
 
-function waitStandIn(tx: Transaction, id: WaitId, { threadId, runId: told, open }: BrokenRow): Mending {
-  const runId = told!;
+function waitStandIn(
+  tx: Transaction,
+  id: WaitId,
+  { threadId, runId, open }: Extract<BrokenRow, { table: "waits" }>,
+): Mending {
   const put = (callId: string, step: number): void =>
     tx.store.putWait({
       id,
@@ -128,12 +129,7 @@ function waitStandIn(tx: Transaction, id: WaitId, { threadId, runId: told, open 
   };
 }
 
-function requestStandIn(
-  tx: Transaction,
-  agent: AgentRecord,
-  id: RequestId,
-  { open }: BrokenRow,
-): Mending | null {
+function requestStandIn(tx: Transaction, agent: AgentRecord, id: RequestId, open: boolean): Mending | null {
   const { threadId } = agent;
   const asked = itemsOf(tx, agent).flatMap((item) =>
     item.kind !== "assistant"

@@ -6,7 +6,6 @@ import { isSettled, type RunRecord } from "../protocol/run.ts";
 import type { RunOutcome } from "../protocol/thread.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { EMPTY_CONTEXT } from "../lineage/snapshot.ts";
-import type { BrokenRow } from "../store/port.ts";
 import { allOf } from "./family.ts";
 import { itemsOf, type Mending, unreadableRecord } from "./mending.ts";
 import { loseRun, voidRun } from "./recovery.ts";
@@ -16,12 +15,8 @@ import { must, type Transaction } from "./transaction.ts";
 
 const ERROR = unreadableRecord("run");
 
-export function runStandIn(
-  tx: Transaction,
-  agent: AgentRecord,
-  id: RunId,
-  { open, threadId }: BrokenRow,
-): Mending {
+export function runStandIn(tx: Transaction, agent: AgentRecord, id: RunId, open: boolean): Mending {
+  const { threadId } = agent;
   const own = itemsOf(tx, agent).filter((item) => item.runId === id);
   const said = own.flatMap((item) => (item.kind === "assistant" && item.phase !== "partial" ? [item] : []));
   const works = tx.store.openWorksOf(threadId).filter((work) => work.servedBy === id);

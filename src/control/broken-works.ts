@@ -27,10 +27,10 @@ export function workStandIn(
   tx: Transaction,
   executor: AgentRecord,
   id: WorkId,
-  { open, work: columns }: BrokenRow,
+  { open, work: columns }: Extract<BrokenRow, { table: "works" }>,
   log: Log,
 ): Mending {
-  const { requester, parents, begunAt } = columns!;
+  const { requester, parents, begunAt } = columns;
   const told = toldBy(log(id));
   const request = told.requestMailId === null ? undefined : tx.store.mail(told.requestMailId);
   const result = told.resultMailId === null ? undefined : tx.store.mail(told.resultMailId);

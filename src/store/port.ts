@@ -103,17 +103,18 @@ export type OpenRow = { readonly threadId: ThreadId } & (
 /** Tables of which an unreadable row can be replaced by a record that stands in for it. */
 export type MendableTable = "agents" | "works" | "runs" | "waits" | "requests" | "commands";
 
-/** What is known of a row that cannot be read. */
-export interface BrokenRow {
+/** What is known of a row that cannot be read, by its table. */
+export type BrokenRow = {
   /** Of a command: its tree's root; of a work: its executor. */
   readonly threadId: ThreadId;
-  /** Of a wait. */
-  readonly runId: RunId | null;
   /** Not settled, not ended, pending, not closed. */
   readonly open: boolean;
-  readonly work?: BrokenWork;
-  readonly agent?: BrokenAgent;
-}
+} & (
+  | { readonly table: "agents"; readonly agent: BrokenAgent }
+  | { readonly table: "works"; readonly work: BrokenWork }
+  | { readonly table: "waits"; readonly runId: RunId }
+  | { readonly table: "runs" | "requests" | "commands" }
+);
 
 /** What is known of a work whose row cannot be read. */
 export interface BrokenWork {

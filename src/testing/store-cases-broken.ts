@@ -20,7 +20,6 @@ export const brokenCases = {
     const command = sampleCommand(tree, 1);
     await store.command(command);
     const asked = sampleWork(tree, worker, 1);
-    const of = { threadId: worker, runId: run };
     await store.commit(lease, (tx) => {
       tx.putWork(asked);
       tx.putRun(sampleRun(tree, worker, 1, { status: "waiting" }));
@@ -82,11 +81,11 @@ export const brokenCases = {
     );
     const rows = await store.commit(lease, standIns);
     assert.deepEqual(rows, [
-      { threadId: worker, runId: null, open: true },
-      { ...of, open: true },
-      { threadId: worker, runId: null, open: true },
-      { threadId: worker, runId: null, open: false },
-      { threadId: tree, runId: null, open: true },
+      { table: "runs", threadId: worker, open: true },
+      { table: "waits", threadId: worker, runId: run, open: true },
+      { table: "requests", threadId: worker, open: true },
+      { table: "runs", threadId: worker, open: false },
+      { table: "commands", threadId: tree, open: true },
     ]);
     await store.read((view) => {
       assert.deepEqual([view.openRuns(tree), view.openRows(tree)], [[], []]);
@@ -184,8 +183,8 @@ export const brokenCases = {
     });
     assert.deepEqual(rows, [
       {
+        table: "agents",
         threadId: child,
-        runId: null,
         open: true,
         agent: {
           treeId: tree,
@@ -198,14 +197,14 @@ export const brokenCases = {
         },
       },
       {
+        table: "works",
         threadId: worker,
-        runId: null,
         open: true,
         work: { requester: tree, parents: [top.id], begunAt: 7 },
       },
       {
+        table: "works",
         threadId: worker,
-        runId: null,
         open: false,
         work: { requester: null, parents: [top.id], begunAt: null },
       },

@@ -30,7 +30,12 @@ export function setAsideRows(tables: Mendable): SetAside {
     agents(id) {
       const agent = agents.damaged(id);
       return (
-        agent && { threadId: agent.threadId, runId: null, open: agent.state === "open", agent: of(agent) }
+        agent && {
+          table: "agents",
+          threadId: agent.threadId,
+          open: agent.state === "open",
+          agent: of(agent),
+        }
       );
     },
     works(id) {
@@ -43,23 +48,23 @@ export function setAsideRows(tables: Mendable): SetAside {
         parents,
         begunAt: open ? begunAt : null,
       };
-      return { threadId: work.executor, runId: null, open, work: asked };
+      return { table: "works", threadId: work.executor, open, work: asked };
     },
     runs(id) {
       const run = runs.damaged(id);
-      return run && { threadId: run.threadId, runId: null, open: !isSettled(run) };
+      return run && { table: "runs", threadId: run.threadId, open: !isSettled(run) };
     },
     waits(id) {
       const wait = waits.damaged(id);
-      return wait && { threadId: wait.threadId, runId: wait.runId, open: wait.end === null };
+      return wait && { table: "waits", threadId: wait.threadId, runId: wait.runId, open: wait.end === null };
     },
     requests(id) {
       const request = requests.damaged(id);
-      return request && { threadId: request.threadId, runId: null, open: request.status === "pending" };
+      return request && { table: "requests", threadId: request.threadId, open: request.status === "pending" };
     },
     commands(id) {
       const command = commands.damaged(id);
-      return command && { threadId: command.treeId, runId: null, open: command.state === "pending" };
+      return command && { table: "commands", threadId: command.treeId, open: command.state === "pending" };
     },
   };
   return {

@@ -28,19 +28,22 @@ export function setAsideRows(
     connection.statement(
       `INSERT INTO unreadable_bodies (id, body) SELECT id, body FROM ${table} WHERE ${key} = ? ON CONFLICT DO NOTHING`,
     );
-  const ofTable = (
-    table: MendableTable,
+  const ofTable = <T extends Exclude<MendableTable, "agents">>(
+    table: T,
     read: (id: never) => unknown,
-    { runId = "NULL", thread = "thread", open = "open" } = {},
-  ): Aside => {
+    { thread = "thread", open = "open" } = {},
+  ) => {
     const columns = connection.statement(
-      `SELECT threads.id, ${runId}, ${open} FROM ${table} JOIN threads ON number = ${thread} WHERE ${table}.id = ?`,
+      `SELECT threads.id, ${open} FROM ${table} JOIN threads ON number = ${thread} WHERE ${table}.id = ?`,
     );
     return {
       read: read as (id: string) => unknown,
-      keyOf: (id) => id,
+      keyOf: (id: string): Key => id,
       keep: keeping(table, "id"),
-      tell: (key) => rowOf(columns.get(key)!),
+      tell(key: Key) {
+        const [threadId, isOpen] = columns.get(key)! as unknown as [ThreadId, number];
+        return { table, threadId, open: isOpen === 1 };
+      },
     };
   };
   // What a wait was on, and under what a work was asked, stands in edges: the record that stands in for it puts its own.
@@ -61,7 +64,8 @@ export function setAsideRows(
        LEFT JOIN threads AS roots ON roots.number = lineage
       WHERE agents.number = ?`,
   );
-  const waits = ofTable("waits", readers.wait, { runId: "run_id" });
+  const waitingRun = connection.statement("SELECT run_id FROM waits WHERE id = ?");
+  const waits = ofTable("waits", readers.wait);
   const works = ofTable("works", readers.work, { thread: "executor" });
   const tables: Readonly<Record<Exclude<MendableTable, "agents">, Aside>> = {
     runs: ofTable("runs", readers.run),
@@ -71,7 +75,7 @@ export function setAsideRows(
       ...waits,
       tell(key) {
         unlinkWait.run(key);
-        return waits.tell(key);
+        return { ...waits.tell(key), runId: waitingRun.get(key)![0] as RunId };
       },
     },
     works: {
@@ -103,11 +107,6 @@ export function setAsideRows(
   };
 }
 
-function rowOf(row: Row): BrokenRow {
-  const [threadId, runId, open] = row as unknown as [ThreadId, RunId | null, number];
-  return { threadId, runId, open: open === 1 };
-}
-
 function agentOf(threadId: ThreadId, row: Row): BrokenRow {
   const [treeId, path, parent, state, open, workspace, lineage] = row as unknown as [
     TreeId,
@@ -122,8 +121,8 @@ function agentOf(threadId: ThreadId, row: Row): BrokenRow {
     7,
   ) as unknown as [number, number, number, number, number | null, number];
   return {
+    table: "agents",
     threadId,
-    runId: null,
     open: open === 1,
     agent: {
       treeId,
