@@ -17,7 +17,7 @@ import { isUnreadable } from "../store/corrupt-row.ts";
 import type { BrokenAgent } from "../store/port.ts";
 import { shut } from "./close.ts";
 import { allOf } from "./family.ts";
-import { type Log, type Mending, tellAside, unreadableRecord } from "./mending.ts";
+import { type Log, type StandIn, tellAside, unreadableRecord } from "./stand-in.ts";
 import { newAgent } from "./new-agent.ts";
 import { loseRun, voidRun } from "./recovery.ts";
 import { lastOutcomeOf } from "./settle.ts";
@@ -31,7 +31,7 @@ export function agentStandIn(
   threadId: ThreadId,
   columns: BrokenAgent,
   log: Log,
-): Mending | null {
+): StandIn | null {
   const { treeId, path, parent, state, workspace, lineage, usage } = columns;
   if (treeId !== tx.treeId || parent === null) return null;
   tellAside(tx, { path, threadId }, "agents", threadId, state === "open");

@@ -18,7 +18,7 @@ import type { BrokenRow, MendableTable } from "../store/port.ts";
 import { agentStandIn } from "./broken-agents.ts";
 import { runStandIn } from "./broken-runs.ts";
 import { workStandIn } from "./broken-works.ts";
-import { itemsOf, type Log, logOf, type Mending, NOTHING, tellAside } from "./mending.ts";
+import { itemsOf, type Log, logOf, type StandIn, NOTHING, tellAside } from "./stand-in.ts";
 import type { Transaction } from "./transaction.ts";
 import { resumeWhenFree } from "./wait-ends.ts";
 
@@ -46,18 +46,18 @@ function isMendable(table: Json | undefined): table is MendableTable {
 export function mend(tx: Transaction, rows: readonly RowName[], failure: unknown): void {
   const log = logOf(tx, new Set(rows.map(({ id }) => id)));
   const ordered = MENDABLE.flatMap((table) => rows.filter((row) => row.table === table));
-  const mendings = ordered.map((name) => standIn(tx, name, log));
-  if (mendings.includes(null)) throw failure;
-  for (const mending of mendings.toSorted(byDepth)) mending!.complete();
-  for (const mending of mendings) mending!.end();
+  const standIns = ordered.map((name) => standIn(tx, name, log));
+  if (standIns.includes(null)) throw failure;
+  for (const one of standIns.toSorted(byDepth)) one!.complete();
+  for (const one of standIns) one!.end();
 }
 
 /** Agents from the top, then all else as it stands. */
-function byDepth(a: Mending | null, b: Mending | null): number {
+function byDepth(a: StandIn | null, b: StandIn | null): number {
   return (a?.depth ?? Number.MAX_VALUE) - (b?.depth ?? Number.MAX_VALUE);
 }
 
-function standIn(tx: Transaction, { table, id }: RowName, log: Log): Mending | null {
+function standIn(tx: Transaction, { table, id }: RowName, log: Log): StandIn | null {
   const row = tx.store.setAside(table, id);
   // It can be read by now: somebody else has mended it.
   if (row === undefined) return NOTHING;
@@ -83,7 +83,7 @@ function waitStandIn(
   tx: Transaction,
   id: WaitId,
   { threadId, runId, open }: Extract<BrokenRow, { table: "waits" }>,
-): Mending {
+): StandIn {
   const put = (callId: string, step: number): void =>
     tx.store.putWait({
       id,
@@ -129,7 +129,7 @@ function waitStandIn(
   };
 }
 
-function requestStandIn(tx: Transaction, agent: AgentRecord, id: RequestId, open: boolean): Mending | null {
+function requestStandIn(tx: Transaction, agent: AgentRecord, id: RequestId, open: boolean): StandIn | null {
   const { threadId } = agent;
   const asked = itemsOf(tx, agent).flatMap((item) =>
     item.kind !== "assistant"
@@ -167,7 +167,7 @@ function requestStandIn(tx: Transaction, agent: AgentRecord, id: RequestId, open
 }
 
 /** What was asked is not known any more; whoever waits for the answer is told so. */
-function commandStandIn(tx: Transaction, id: CommandId): Mending {
+function commandStandIn(tx: Transaction, id: CommandId): StandIn {
   const refusal = new RejectedError(
     "STORE_CORRUPT",
     `the stored command ${id} cannot be read, and was not carried out; look at the tree, and send it again.`,

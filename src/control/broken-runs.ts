@@ -7,7 +7,7 @@ import type { RunOutcome } from "../protocol/thread.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { EMPTY_CONTEXT } from "../lineage/snapshot.ts";
 import { allOf } from "./family.ts";
-import { itemsOf, type Mending, unreadableRecord } from "./mending.ts";
+import { itemsOf, type StandIn, unreadableRecord } from "./stand-in.ts";
 import { loseRun, voidRun } from "./recovery.ts";
 import { shortRunText, textOf } from "./runs.ts";
 import { bindingOf } from "./thread-context.ts";
@@ -15,7 +15,7 @@ import { must, type Transaction } from "./transaction.ts";
 
 const ERROR = unreadableRecord("run");
 
-export function runStandIn(tx: Transaction, agent: AgentRecord, id: RunId, open: boolean): Mending {
+export function runStandIn(tx: Transaction, agent: AgentRecord, id: RunId, open: boolean): StandIn {
   const { threadId } = agent;
   const own = itemsOf(tx, agent).filter((item) => item.runId === id);
   const said = own.flatMap((item) => (item.kind === "assistant" && item.phase !== "partial" ? [item] : []));

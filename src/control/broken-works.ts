@@ -16,7 +16,7 @@ import type { ReplyTo, Requester, WorkEnding, WorkOutcome, WorkRecord } from "..
 import { headBytes } from "../platform/text.ts";
 import { unlessCorrupt } from "../store/corrupt-row.ts";
 import type { BrokenRow } from "../store/port.ts";
-import { type Log, type Mending, unreadableRecord } from "./mending.ts";
+import { type Log, type StandIn, unreadableRecord } from "./stand-in.ts";
 import { wholeText } from "./runs.ts";
 import { must, type Transaction } from "./transaction.ts";
 import { endWork } from "./works.ts";
@@ -29,7 +29,7 @@ export function workStandIn(
   id: WorkId,
   { open, work: columns }: Extract<BrokenRow, { table: "works" }>,
   log: Log,
-): Mending {
+): StandIn {
   const { requester, parents, begunAt } = columns;
   const told = toldBy(log(id));
   const request = told.requestMailId === null ? undefined : tx.store.mail(told.requestMailId);

@@ -3,7 +3,6 @@ import type { RunId, ThreadId } from "../protocol/ids.ts";
 import { admitRate } from "../policy/rates.ts";
 import type { Session } from "../session/session.ts";
 import { captureAfter } from "./captures.ts";
-import { mendBehind } from "./mend-rows.ts";
 import { closeInTime } from "./close-session.ts";
 import { apply, cancel, mayStart, reclaimSlot } from "./dispatch.ts";
 import { begin, goOn, stop } from "./drive.ts";
@@ -44,7 +43,6 @@ export function createReactions(pump: () => void): Reactions {
       pump();
       tree.watchers.changed();
     },
-    mend: mendRow,
     doubtful,
     rateReached: (tree) => holdForRate(tree, pump),
   };
@@ -115,16 +113,6 @@ function endDue(tree: Tree, at: number): void {
   tree
     .transact((tx) => endDueWaits(tx, at))
     .catch((error: unknown) => retry(tree, error, () => endDue(tree, at)));
-}
-
-function mendRow(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean> {
-  const { treeId, shared } = tree;
-  return mendBehind(failure, mended, {
-    commit: (plan) => tree.commit(plan),
-    goesOn: () => tree.state === "owned",
-    tell: (row, error) =>
-      shared.logger.warn({ treeId, ...row, err: error }, "a stored row cannot be read, and is set aside"),
-  });
 }
 
 /** Looks once, after a while, however many commits have failed; a look that fails is one more of them. */

@@ -13,8 +13,6 @@ export interface Reactions {
   threadWaits(tree: Tree): void;
   /** A session that was cut off has come to rest, a start or a job in a workspace is over: who waits for it is asked again. */
   drained(tree: Tree): void;
-  /** Resolves with whether the stored row behind a failure was replaced, so that it is worth to ask again (REC-1). */
-  mend(tree: Tree, failure: unknown, mended: Set<string>): Promise<boolean>;
   /** A commit failed whose outcome is unknown: memory is held against the store again. */
   doubtful(tree: Tree): void;
   /** The runs a minute are used up: who is queued stays so until the minute allows (BUD-5). */

@@ -236,7 +236,7 @@ export class Tree implements PlanContext {
    * @throws what the plan throws; `FENCED` when the tree has another owner, after which this one is lost.
    */
   transact<T>(plan: (tx: Transaction) => T, absorb?: (value: T) => void): Promise<T> {
-    return this.#mending(() => this.commit(plan, absorb));
+    return untilMended(() => this.commit(plan, absorb), this);
   }
 
   /** As `transact`, for a plan that mends rows itself. */
@@ -261,16 +261,14 @@ export class Tree implements PlanContext {
   }
 
   read<T>(plan: (view: StoreView) => T): Promise<T> {
-    return this.#mending(() => this.shared.store.read(plan));
+    const attempt = (): Promise<T> => this.shared.store.read(plan);
+    // Who does not own it mends nothing.
+    return this.state === "owned" ? untilMended(attempt, this) : attempt();
   }
 
   /** A plan that changes nothing. */
   look<T>(plan: (look: Look) => T): Promise<T> {
     return this.read((view) => plan(new Look(view, this)));
-  }
-
-  #mending<T>(attempt: () => Promise<T>): Promise<T> {
-    return untilMended(attempt, (error, mended) => this.reactions.mend(this, error, mended));
   }
 
   requireOwned(): void {

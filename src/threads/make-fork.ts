@@ -6,7 +6,6 @@ import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { ForkDraft } from "../protocol/thread.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
-import { mendBehind } from "../control/mend-rows.ts";
 import { untilMended } from "../control/until-mended.ts";
 import { noteAt, type Place, placeOfCommand, recallAt } from "../control/idempotency.ts";
 import { sha256 } from "../platform/digest.ts";
@@ -33,19 +32,16 @@ export async function planOf(ports: ThreadPorts, request: ForkRequest): Promise<
 }
 
 /** A row of the source that cannot be read is set aside in its own tree, as for whoever needs it there. */
-function mendingSource<T>(
-  { store, logger, ...ports }: ThreadPorts,
+async function mendingSource<T>(
+  ports: ThreadPorts,
   { source }: ForkRequest,
   attempt: () => Promise<T>,
 ): Promise<T> {
-  return untilMended(attempt, async (error, mended) => {
-    const { treeId } = await store.read((view) => requireThread(view, source));
-    return mendBehind(error, mended, {
-      commit: (plan) => ports.apply(treeId, plan),
-      goesOn: () => true,
-      tell: (row, err) =>
-        logger.warn({ treeId, ...row, err }, "a stored row cannot be read, and is set aside"),
-    });
+  const { treeId } = await ports.store.read((view) => requireThread(view, source));
+  return untilMended(attempt, {
+    treeId,
+    shared: ports,
+    commit: (plan) => ports.apply(treeId, plan),
   });
 }
 

@@ -178,6 +178,19 @@ describe.each(STORES)("a row that cannot be read on %s", (store) => {
     expect(told).toContainEqual(expect.objectContaining({ table: "runs", path: a.path }));
   });
 
+  test("REC-1 REC-2 in a tree that was given back: who reads it is told of the row, and mends nothing", async () => {
+    await using h = await harness(tree({ store }));
+    await underWay(h);
+    const { tree: left } = h.tree.control;
+    await h.runtime.close();
+    const [run] = await h.store.read((view) => view.openRuns(left.treeId));
+    h.damageRow("runs", run!.id);
+    await expect(left.read((view) => view.openRuns(left.treeId))).rejects.toMatchObject({
+      code: "STORE_CORRUPT",
+      details: { table: "runs", id: run!.id },
+    });
+  });
+
   test("REC-1 of a wait: the run goes on, and is told why", async () => {
     await using h = await harness(tree({ store }));
     const work = await underWay(h);

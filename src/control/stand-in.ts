@@ -1,4 +1,4 @@
-/** What the mendings of all kinds of broken rows have in common (REC-1, `broken-rows.ts`). */
+/** Records that stand in for broken rows of all kinds: what these have in common (REC-1, `broken-rows.ts`). */
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
 import type { WorkOutcome } from "../protocol/work.ts";
@@ -7,14 +7,14 @@ import type { MendableTable } from "../store/port.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** What is left to do once all stand-ins are stored: fill in what other rows tell, then let follow what follows. */
-export interface Mending {
+export interface StandIn {
   /** Of an agent: what stands above is completed before it. */
   readonly depth?: number;
   complete(): void;
   end(): void;
 }
 
-export const NOTHING: Mending = { complete: () => undefined, end: () => undefined };
+export const NOTHING: StandIn = { complete: () => undefined, end: () => undefined };
 
 /** What the tree's log tells of a broken row, oldest first. */
 export type Log = (id: string) => readonly RuntimeEvent[];
