@@ -6,6 +6,7 @@ import {
   commandIdSchema,
   type CommandRecord,
   type CommandVerb,
+  ROOT_BY_DEFAULT,
 } from "../protocol/command.ts";
 import { CoppiceError, describeError, RejectedError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
@@ -60,7 +61,8 @@ export interface Given {
 export function givenBy({ verb, treeId, arguments: all }: CommandRecord): Given {
   const { command_id: commandId, ...rest } = all;
   const known = requireVerb(verb);
-  const given = known === "merge_back" ? { into: treeId, ...rest } : rest;
+  const root = ROOT_BY_DEFAULT[known];
+  const given = root === undefined ? rest : { [root]: treeId, ...rest };
   const id = check(`the id of the command ${known}`, commandIdSchema.optional(), commandId);
   return { verb: known, arguments: given, commandId: id };
 }

@@ -137,26 +137,35 @@ function writeHandoff(
       : known.status === "resolved_native"
         ? forkAnew(tx, known)
         : known;
-  const handoff: HandoffRecord = {
-    ...readyHandoff({
-      id: tx.id("hnd"),
-      transfer,
-      text: built.text,
-      coveredRanges: built.coveredRanges,
-      redact: tx.context.redact,
-      at: tx.now,
-      about: {
-        ...built.about,
-        fromProviderThreadIds: facts.providerThreads
-          .map(({ id }) => id)
-          .filter((id) => id !== providerThread.id),
-        toProviderThreadId: providerThread.id,
-      },
-    }),
+  const handoff = builtHandoff(tx, transfer, built, {
+    fromProviderThreadIds: facts.providerThreads.map(({ id }) => id).filter((id) => id !== providerThread.id),
+    toProviderThreadId: providerThread.id,
     targetRunId: run.id,
-  };
-  replaceText(tx, { ...transfer, targetProvider: to.provider }, handoff);
-  return handoff;
+  });
+  return replaceText(tx, { ...transfer, targetProvider: to.provider }, handoff);
+}
+
+/** A text that was built, as the handoff of its transfer. */
+export function builtHandoff(
+  tx: Transaction,
+  transfer: TransferRecord,
+  { text, coveredRanges, about }: BuiltHandoff,
+  {
+    fromProviderThreadIds,
+    toProviderThreadId,
+    targetRunId,
+  }: Pick<HandoffRecord, "fromProviderThreadIds" | "toProviderThreadId" | "targetRunId">,
+): HandoffRecord {
+  const ready = readyHandoff({
+    id: tx.id("hnd"),
+    transfer,
+    text,
+    coveredRanges,
+    redact: tx.context.redact,
+    at: tx.now,
+    about: { ...about, fromProviderThreadIds, toProviderThreadId },
+  });
+  return { ...ready, targetRunId };
 }
 
 /** A transfer's text, or another one in place of it; what was there keeps its words. */

@@ -14,6 +14,7 @@ import { addOrdinal } from "../protocol/ordinals.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { ContextReference, RunOutcome, ThreadFacts } from "../protocol/thread.ts";
+import type { Projection } from "../lineage/compact-snapshot.ts";
 import { EMPTY_CONTEXT, makeCheckpoint, projectSnapshot, verifySnapshot } from "../lineage/snapshot.ts";
 import { outcomeOf } from "../lineage/thread-reader.ts";
 import type { StoreView } from "../store/port.ts";
@@ -116,7 +117,7 @@ function projectOn(
   settled: { readonly outcome: RunOutcome; readonly reason: string | null },
 ): { readonly run: Pick<RunRecord, "nextContextRevision">; readonly thread: ThreadFacts } {
   const revision = (thread.currentContext ?? EMPTY_CONTEXT).revision + 1;
-  const { snapshot, compaction } = projectSnapshot({
+  const projected = projectSnapshot({
     base,
     threadId,
     revision,
@@ -129,15 +130,21 @@ function projectOn(
     createdAt: tx.now,
     limits: tx.context.lineage,
   });
+  return { run: { nextContextRevision: revision }, thread: putContext(tx, thread, projected) };
+}
+
+/** A new revision is the context of the thread, and what was left out of it is counted. */
+export function putContext(
+  tx: Transaction,
+  thread: ThreadFacts,
+  { snapshot, compaction }: Projection,
+): ThreadFacts {
   tx.store.putSnapshot(snapshot);
   if (compaction !== null) tx.store.putCompaction(compaction);
   return {
-    run: { nextContextRevision: revision },
-    thread: {
-      ...thread,
-      currentContext: { revision, digest: snapshot.digest },
-      compactions: thread.compactions + (compaction === null ? 0 : 1),
-    },
+    ...thread,
+    currentContext: { revision: snapshot.revision, digest: snapshot.digest },
+    compactions: thread.compactions + (compaction === null ? 0 : 1),
   };
 }
 

@@ -51,8 +51,8 @@ export const THREAD_FIELDS = {
 } as const;
 
 /**
- * Arguments of the commands, by verb, with what goes without saying; with a `command_id` beside them, each is done once. A row is written by anybody who can open
- * the store, so its owner parses it.
+ * Arguments of the commands, by verb; a default is the same command left out or said. With a `command_id` beside them each is
+ * done once. A row is written by anybody who can open the store, so its owner parses it.
  */
 export const COMMAND_ARGUMENTS = {
   interrupt: z.strictObject({
@@ -87,7 +87,6 @@ export const COMMAND_ARGUMENTS = {
   }),
   rename: z.strictObject({ thread, ...THREAD_FIELDS.rename }),
   pin: z.strictObject({ thread, ...THREAD_FIELDS.pin }),
-  /** `into`: the root of the tree where a row says nothing. */
   merge_back: z.strictObject({ fork: thread, ...THREAD_FIELDS.mergeBack, into: name }),
   discard_draft: z.strictObject({ thread }),
   undo_rollback: z.strictObject({ thread }),
@@ -111,6 +110,9 @@ export const COMMAND_ARGUMENTS = {
 } as const;
 
 export type CommandVerb = keyof typeof COMMAND_ARGUMENTS;
+
+/** The argument that is the root of the row's tree by default. */
+export const ROOT_BY_DEFAULT: Readonly<Partial<Record<CommandVerb, string>>> = { merge_back: "into" };
 
 /** Commands that ask a provider, or take several commits. */
 const LONG = [

@@ -13,7 +13,7 @@ import type { Stages } from "../control/long-commands.ts";
 import { startingRun } from "../control/runs.ts";
 import { destinationOf } from "../control/start.ts";
 import { planStart } from "../control/start-run.ts";
-import { replaceText } from "../control/start-write.ts";
+import { builtHandoff, replaceText } from "../control/start-write.ts";
 import { must, type Look, type Transaction } from "../control/transaction.ts";
 import type { Tree } from "../control/tree.ts";
 import { readyHandoff } from "../lineage/handoff-record.ts";
@@ -159,22 +159,7 @@ export async function regenerateHandoff(
   return tree.transact((tx) => {
     begin();
     const { handoff, transfer } = editable(tx, id);
-    const made = replaceText(tx, transfer, {
-      ...readyHandoff({
-        id: tx.id("hnd"),
-        transfer,
-        text: built.text,
-        coveredRanges: built.coveredRanges,
-        redact: tx.context.redact,
-        at: tx.now,
-        about: {
-          ...built.about,
-          fromProviderThreadIds: handoff.fromProviderThreadIds,
-          toProviderThreadId: handoff.toProviderThreadId,
-        },
-      }),
-      targetRunId: handoff.targetRunId,
-    });
+    const made = replaceText(tx, transfer, builtHandoff(tx, transfer, built, handoff));
     done(tx, made);
     return made;
   });

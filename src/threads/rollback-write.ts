@@ -11,7 +11,7 @@ import type { SnapshotRecord } from "../protocol/snapshot.ts";
 import type { RunOutcome, ThreadFacts } from "../protocol/thread.ts";
 import { lastOutcomeOf } from "../control/settle.ts";
 import { askForkAgain, supersedeTransfer } from "../control/transfer-moves.ts";
-import { contextOf } from "../control/thread-context.ts";
+import { contextOf, putContext } from "../control/thread-context.ts";
 import { readerOf } from "../control/thread-reader.ts";
 import { must, type Transaction } from "../control/transaction.ts";
 import type { ProviderThreadStep } from "../lineage/rollback-native.ts";
@@ -134,7 +134,7 @@ export function projectAgain(
   const { threadId, thread } = agent;
   const newest = thread.currentContext?.revision ?? 0;
   if (newest === 0) return thread;
-  const { snapshot, compaction } = reprojectSnapshot({
+  const projected = reprojectSnapshot({
     base: contextAt(tx, agent, retained),
     threadId,
     revision: newest + 1,
@@ -144,13 +144,7 @@ export function projectAgain(
     createdAt: tx.now,
     limits: tx.context.lineage,
   });
-  tx.store.putSnapshot(snapshot);
-  if (compaction !== null) tx.store.putCompaction(compaction);
-  return {
-    ...thread,
-    currentContext: { revision: snapshot.revision, digest: snapshot.digest },
-    compactions: thread.compactions + (compaction === null ? 0 : 1),
-  };
+  return putContext(tx, thread, projected);
 }
 
 /** What an earlier revision said; at 0 what the thread inherits, if anything. */
