@@ -70,7 +70,7 @@ export class Driver {
       key: `turn-${this.#turns}`,
       userMessage,
       preambles: [],
-      policy: { model: null, effort: null, effects: [], workspace: null, maxOutputTokens: null },
+      policy: { model: null, effort: null, effects: EFFECTS, workspace: null, maxOutputTokens: null },
       signal: new AbortController().signal,
     });
   }

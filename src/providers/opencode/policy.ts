@@ -7,6 +7,7 @@
  * - C2 Nothing is asked for then: a yes would widen the policy.
  * - C3 Its commands know no sandbox, so that `execute` takes all effects.
  * - C4 Agents of its own are never there, and of the tools of ours those of this agent alone.
+ * - C5 A conversation's rules can only be added to. What was allowed before stays so unless a later rule holds in its place.
  */
 import { type Effect, EFFECTS } from "../../protocol/agent.ts";
 import { SERVER_NAME } from "../mcp-bridge/seat.ts";
@@ -54,6 +55,22 @@ export function policyOf(
     asks: all && approvals !== "never",
     rules: [...own, ...rules("deny", ["task", `${SERVER_NAME}_*`]), ...rules("allow", [`${server}_*`])],
   };
+}
+
+/** The first rule of a conversation that would still hold with `rules` behind it; null when they take the place of all. */
+export function stillInForce(
+  there: readonly OpenCodeRule[],
+  rules: readonly OpenCodeRule[],
+): OpenCodeRule | null {
+  return there.find((old) => !rules.some((rule) => covers(rule, old))) ?? null;
+}
+
+function covers({ permission, pattern }: OpenCodeRule, old: OpenCodeRule): boolean {
+  if (pattern !== "*") return false;
+  return (
+    permission === old.permission ||
+    (permission.endsWith("*") && old.permission.startsWith(permission.slice(0, -1)))
+  );
 }
 
 function allowedBy(effects: readonly Effect[]): readonly string[] {

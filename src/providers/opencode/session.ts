@@ -36,7 +36,13 @@ import type {
 import { OPENCODE_CAPABILITIES } from "./capabilities.ts";
 import { OpenCodeFolder } from "./folder.ts";
 import { firstRemoved, historyOf, type OpenCodeTurnSaid } from "./history.ts";
-import { type OpenCodeApprovals, type OpenCodePolicy, type OpenCodeRule, policyOf } from "./policy.ts";
+import {
+  type OpenCodeApprovals,
+  type OpenCodePolicy,
+  type OpenCodeRule,
+  policyOf,
+  stillInForce,
+} from "./policy.ts";
 import type { OpenCodeListener, OpenCodeServer } from "./server.ts";
 import { messageIdAfter, modelOf, refOf } from "./translate.ts";
 import { OpenCodeTurn } from "./turn.ts";
@@ -69,7 +75,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   readonly #name: string;
   #sessionId: string | null = null;
   #lastMessage: string | null = null;
-  /** Rules that hold last, as they were told. */
+  /** All that its conversation has, the oldest first. */
   #rules: readonly OpenCodeRule[] = [];
   #offered = false;
   /** Of the settings, for turns that name none. */
@@ -243,7 +249,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   async #begin(thread: NativeRef, { permission }: OpenCodeRecord): Promise<void> {
     const { rules } = this.#policy(this.#options.input.effects);
     await this.#prepare();
-    this.#rules = (permission ?? []).slice(-rules.length) as readonly OpenCodeRule[];
+    this.#rules = permission ?? [];
     await this.#rule(thread, rules);
   }
 
@@ -274,9 +280,18 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     return policyOf(effects, this.#options.approvals, this.#name);
   }
 
+  /** Rules cannot be taken back: where they do not take the place of all that are there, the conversation is not used. */
   async #rule(thread: NativeRef, rules: readonly OpenCodeRule[]): Promise<void> {
-    if (JSON.stringify(this.#rules) !== JSON.stringify(rules)) await this.#folder.addRules(thread, rules);
-    this.#rules = rules;
+    const old = stillInForce(this.#rules, rules);
+    if (old !== null)
+      throw notResumed(
+        thread,
+        `its rule "${old.action} ${old.permission}" was made under other effects or approvals, and OpenCode cannot take it back`,
+      );
+    const last = this.#rules.slice(-rules.length);
+    if (JSON.stringify(last) === JSON.stringify(rules)) return;
+    await this.#folder.addRules(thread, rules);
+    this.#rules = [...this.#rules, ...rules];
   }
 
   #prompt({ preambles, userMessage, policy }: TurnInput): JsonObject {

@@ -5,7 +5,7 @@ import type { Json } from "../../protocol/json.ts";
 const text = z.string();
 const json = z.custom<Json>(() => true).optional();
 
-const rule = z.object({ permission: text, pattern: text, action: text });
+const rule = z.object({ permission: text, pattern: text, action: z.enum(["allow", "ask", "deny"]) });
 
 const session = z.object({ id: text, permission: z.array(rule).nullish() });
 export type OpenCodeRecord = z.output<typeof session>;

@@ -1,16 +1,11 @@
 /** The provider of OpenCode: its words and ours, and a server of ours on the other side that behaves as none should. */
 import { describe, expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../../../src/platform/clock.ts";
 import { seededRandom } from "../../../src/platform/ids.ts";
-import { unregisteredProcesses } from "../../../src/platform/process-group.ts";
 import { type Effect, EFFECTS } from "../../../src/protocol/agent.ts";
 import type { NativeAnswer, NativeEvent } from "../../../src/protocol/native-events.ts";
 import { firstRemoved, historyOf, turnsOf } from "../../../src/providers/opencode/history.ts";
 import { isolatedEnvironment } from "../../../src/providers/opencode/isolation.ts";
-import {
-  createOpenCodeProvider,
-  type OpenCodeOptions,
-} from "../../../src/providers/opencode/opencode-provider.ts";
+import { createOpenCodeProvider } from "../../../src/providers/opencode/opencode-provider.ts";
 import { effectiveEffects, policyOf } from "../../../src/providers/opencode/policy.ts";
 import {
   failureOf,
@@ -21,17 +16,9 @@ import {
   usageOf,
 } from "../../../src/providers/opencode/translate.ts";
 import { OpenCodeTurn } from "../../../src/providers/opencode/turn.ts";
-import type { NativePolicy, NativeSession, NativeSessionInput } from "../../../src/providers/port.ts";
 import { virtualClock } from "../../../src/testing/virtual-clock.ts";
-import { waitUntil } from "../../../src/testing/wait-until.ts";
-import { type FakeOpenCode, fakeOpenCode } from "../../support/opencode.ts";
-
-const until = (what: string, there: () => boolean) => waitUntil(what, there, { steps: 200_000 });
-const failure = (pending: Promise<unknown>): Promise<unknown> =>
-  pending.then(
-    () => expect.unreachable("it did not fail"),
-    (error: unknown) => error,
-  );
+import { fakeOpenCode } from "../../support/opencode.ts";
+import { failure, INPUT, open, until } from "../../support/opencode-session.ts";
 
 describe("words of OpenCode", () => {
   test("a message is named behind all that there are, whatever the clock says", () => {
@@ -165,66 +152,6 @@ describe("words of OpenCode", () => {
     );
   });
 });
-
-const LOOK = { name: "look", description: "Looks.", parameters: { type: "object" }, effects: [] };
-const INPUT: NativeSessionInput = {
-  treeId: "tree",
-  threadId: "thread",
-  path: "/root",
-  model: null,
-  workspace: null,
-  instructions: null,
-  effects: EFFECTS,
-  tools: [LOOK],
-  transportWaitMs: 45_000,
-  startProcess: unregisteredProcesses(systemClock, 2_000),
-};
-const POLICY: NativePolicy = {
-  model: null,
-  effort: null,
-  effects: EFFECTS,
-  workspace: null,
-  maxOutputTokens: null,
-};
-
-async function open(
-  ways: object = {},
-  options: Partial<OpenCodeOptions> = {},
-  input: Partial<NativeSessionInput> = {},
-) {
-  const server: FakeOpenCode = fakeOpenCode();
-  const session: NativeSession = await server.adapter(ways, options).openSession({ ...INPUT, ...input });
-  onTestFinished(() => session.close());
-  const events = session.events()[Symbol.asyncIterator]();
-  const thread = await session.ensureThread({ model: null, effort: null });
-  let key = 0;
-  const start = (steps: readonly object[], policy: Partial<NativePolicy> = {}) =>
-    session.startTurn({
-      thread: thread.ref,
-      key: `t${(key += 1)}`,
-      userMessage: `go <<${JSON.stringify(steps)}>>`,
-      preambles: [{ kind: "note", channel: "synthetic_user", text: "the note" }],
-      policy: { ...POLICY, ...policy },
-      signal: new AbortController().signal,
-    });
-  /** The events of one turn. */
-  const turn = async (
-    steps: readonly object[],
-    hear: (event: NativeEvent) => Promise<void> = async () => undefined,
-    policy: Partial<NativePolicy> = {},
-  ): Promise<NativeEvent[]> => {
-    const told: NativeEvent[] = [];
-    start(steps, policy).catch(() => undefined);
-    for (;;) {
-      const { value, done } = await events.next();
-      if (done === true) throw new Error("the events have ended");
-      told.push(value);
-      await hear(value);
-      if (value.type === "turn.terminal") return told;
-    }
-  };
-  return { server, session, thread, start, turn };
-}
 
 const items = (events: readonly NativeEvent[]) =>
   events.flatMap((event) => (event.type === "item" ? [event.item] : []));
