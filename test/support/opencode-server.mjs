@@ -28,6 +28,7 @@ const turns = new Map();
 /** Who waits for an answer, by request. @type {Map<string, { sessionID: string, resolve: (answer: any) => void }>} */
 const asked = new Map();
 let number = 0;
+const NO = { name: "UnknownError", data: { message: "no" } };
 
 const file = (/** @type {string} */ id) => `${folder}/${id}.json`;
 const read = (/** @type {string} */ id) => {
@@ -96,8 +97,17 @@ const routes = {
     turns.get(id)?.();
     return true;
   },
-  "POST /session/:id/prompt_async": (id, body) => {
+  "POST /session/:id/prompt_async": async (id, body) => {
     read(id);
+    if (options.ignores) return null;
+    if (options.refuses === "early") {
+      emit("session.error", { sessionID: id, error: NO });
+      // Answered when that is known to have been heard.
+      const answer = new Promise((resolve) => asked.set("early", { sessionID: id, resolve }));
+      emit("question.asked", { sessionID: id, id: "early", questions: [{ question: "Heard?" }] });
+      await answer;
+      return null;
+    }
     void prompt(id, body);
     return null;
   },
@@ -116,8 +126,7 @@ function answered(/** @type {string} */ id, /** @type {any} */ body, /** @type {
 }
 
 async function prompt(/** @type {string} */ sessionID, /** @type {any} */ { messageID, parts }) {
-  if (options.refuses)
-    return emit("session.error", { sessionID, error: { name: "UnknownError", data: { message: "no" } } });
+  if (options.refuses) return emit("session.error", { sessionID, error: NO });
   const text = parts.map((/** @type {any} */ part) => part.text).join("\n");
   const [, script] = /<<([\s\S]*)>>/.exec(text) ?? [];
   const steps = script === undefined ? (options.turn ?? [{ say: "ok" }]) : JSON.parse(script);
@@ -234,7 +243,7 @@ const server = createServer(async (incoming, outgoing) => {
   try {
     if (way !== undefined) throw way;
     if (route === undefined) throw { status: 404, body: { name: "no such path" } };
-    const answer = route(id, body, extra);
+    const answer = await route(id, body, extra);
     outgoing.writeHead(answer === null ? 204 : 200).end(answer === null ? "" : JSON.stringify(answer));
   } catch (/** @type {any} */ fault) {
     if (fault.status === undefined) throw fault;

@@ -75,5 +75,5 @@ export async function open(
       if (value.type === "turn.terminal") return told;
     }
   };
-  return { server, session, thread, start, turn };
+  return { server, session, thread, events, start, turn };
 }

@@ -113,6 +113,7 @@ export function createOpenCodeProvider(options: OpenCodeOptions = {}): NativeAda
           seated,
           approvals,
           clock,
+          deadlineMs,
           random: systemRandom,
         });
       } catch (error) {

@@ -12,7 +12,6 @@
 import type { Clock } from "../../platform/clock.ts";
 import { sha256 } from "../../platform/digest.ts";
 import type { Random } from "../../platform/ids.ts";
-import { CoppiceError, RejectedError, TransientError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type {
   NativeAnswer,
@@ -34,6 +33,16 @@ import type {
   NativeSessionInput,
 } from "../port.ts";
 import { OPENCODE_CAPABILITIES } from "./capabilities.ts";
+import {
+  busy,
+  closed,
+  isAnswer,
+  isNotThere,
+  notResumed,
+  notTaken,
+  notWaitedFor,
+  refused,
+} from "./failures.ts";
 import { OpenCodeFolder } from "./folder.ts";
 import { firstRemoved, historyOf, type OpenCodeTurnSaid } from "./history.ts";
 import {
@@ -56,6 +65,8 @@ export interface OpenCodeSessionOptions {
   readonly seated: SeatedAgent | null;
   readonly approvals: OpenCodeApprovals;
   readonly clock: Clock;
+  /** Milliseconds in which a turn has to be taken. */
+  readonly deadlineMs: number;
   readonly random: Random;
 }
 
@@ -136,10 +147,11 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       await this.#rule(thread, rules);
       signal.throwIfAborted();
       this.#options.seated?.seat.beginTurn((request) => turn.called(request));
+      turn.sending();
       await this.#folder.prompt(thread, { ...body, messageID: turn.id });
       turn.sent();
       this.#known(turn.id);
-      await turn.taken;
+      await this.#taken(turn);
       return { turn: refOf(turn.id) };
     } catch (error) {
       this.#end(turn);
@@ -196,7 +208,10 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     const turn = this.#turn;
     const sessionId = this.#sessionId;
     this.#sessionId = null;
-    if (turn !== null) this.#end(turn);
+    if (turn !== null) {
+      this.#end(turn);
+      turn.lost(closed());
+    }
     this.#feed.end();
     if (sessionId !== null) this.#server.leave(sessionId, this);
     if (this.#gone === null) {
@@ -236,6 +251,16 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       over: () => this.#end(turn),
     });
     return turn;
+  }
+
+  async #taken(turn: OpenCodeTurn): Promise<void> {
+    const { clock, deadlineMs } = this.#options;
+    const timer = clock.setTimer(deadlineMs, () => turn.lost(notTaken(deadlineMs)));
+    try {
+      await turn.taken;
+    } finally {
+      timer.cancel();
+    }
   }
 
   #end(turn: OpenCodeTurn): void {
@@ -319,33 +344,4 @@ function nativeThread(
 ): NativeThread {
   const named = turns.map(({ id }) => refOf(id));
   return { ref, head: named.at(-1) ?? null, turns: named, forkedFrom };
-}
-
-/** It has said no; a name that is none it answers as a fault of its own. */
-function isAnswer(error: unknown): error is CoppiceError {
-  return CoppiceError.is(error) && typeof error.details["status"] === "number";
-}
-
-function isNotThere(error: unknown): boolean {
-  return error instanceof RejectedError && error.details["status"] === 404;
-}
-
-function notWaitedFor(id: string): RejectedError {
-  return new RejectedError("REQUEST_NOT_RESUMABLE", `nothing waits for an answer to ${id}.`, { id });
-}
-
-function busy({ nativeId: thread }: NativeRef): TransientError {
-  return new TransientError(
-    "PROVIDER_WRITER_BUSY",
-    "Somebody else has a turn under way in OpenCode's conversation; let it end first.",
-    { thread },
-  );
-}
-
-function notResumed(ref: NativeRef, why: string, cause?: unknown): TransientError {
-  return new TransientError("PROVIDER_RESUME_FAILED", `${why}.`, { thread: ref.nativeId }, { cause });
-}
-
-function refused(why: string): RejectedError {
-  return new RejectedError("PROVIDER_REFUSED", `OpenCode refused: ${why}.`, {});
 }

@@ -56,6 +56,7 @@ export class OpenCodeTurn {
   readonly #calls = new Map<string, OpenCodeTool>();
   readonly #done = new Set<string>();
   readonly #asked = new Map<string, (answer: NativeAnswer) => Promise<void>>();
+  #sending = false;
   #sent = false;
   #accepted = false;
   #busy = false;
@@ -83,9 +84,15 @@ export class OpenCodeTurn {
     return this.#taken.promise;
   }
 
-  /** The server has its message. */
+  /** Its message is on its way: what goes wrong from now on is of this turn. */
+  sending(): void {
+    this.#sending = true;
+  }
+
+  /** The server has its message. Why it does not take it may have been told before that, on another connection. */
   sent(): void {
     this.#sent = true;
+    this.#refuse();
   }
 
   heard(event: OpenCodeEvent): void {
@@ -98,14 +105,8 @@ export class OpenCodeTurn {
         return this.#delta(event.of);
       case "session.status":
         return this.#status(event.of.status);
-      case "session.error": {
-        const { error = null } = event.of;
-        // Of the turn before there may be one more.
-        if (!this.#sent) return;
-        this.#fault ??= error;
-        if (!this.#accepted && error !== null) this.#taken.reject(failureOf(error));
-        return;
-      }
+      case "session.error":
+        return this.#erred(event.of.error ?? null);
       case "permission.asked":
         return this.#approve(event.of);
       case "question.asked":
@@ -137,7 +138,7 @@ export class OpenCodeTurn {
     if (this.#busy) await this.#options.stop();
   }
 
-  /** Its server is gone, and may have taken it or not. */
+  /** It is not waited for any more, and its server may have taken it or not. */
   lost(error: ProviderError): void {
     this.#taken.reject(error);
   }
@@ -283,6 +284,17 @@ export class OpenCodeTurn {
   /** Somebody else has answered, or it was taken back. */
   #withdrawn(id: string): void {
     if (this.#asked.delete(id)) this.#say({ type: "withdrawn", request: refOf(id) });
+  }
+
+  #erred(error: OpenCodeFault | null): void {
+    // Of the turn before there may be one more: that it was stopped comes late.
+    if (!this.#sending || (!this.#accepted && error?.name === "MessageAbortedError")) return;
+    this.#fault ??= error;
+    if (this.#sent) this.#refuse();
+  }
+
+  #refuse(): void {
+    if (!this.#accepted && this.#fault !== null) this.#taken.reject(failureOf(this.#fault));
   }
 
   #accept(): void {

@@ -1,0 +1,46 @@
+/** How a turn of OpenCode's begins, is attributed its answers, and has its own questions answered, when the server is in the way. */
+import { describe, expect, test } from "vitest";
+import type { Clock } from "../../../src/platform/clock.ts";
+import { refOf } from "../../../src/providers/opencode/translate.ts";
+import { virtualClock } from "../../../src/testing/virtual-clock.ts";
+import { failure, open, until } from "../../support/opencode-session.ts";
+
+describe("a turn that is not taken", { timeout: 60_000 }, () => {
+  test("P4 is refused with what was said of it before its request was answered", async () => {
+    const { session, events, start } = await open({ refuses: "early" });
+    const starting = failure(start([]));
+    expect((await events.next()).value).toMatchObject({ type: "request" });
+    await session.respond(refOf("early"), { kind: "answer", text: "yes" });
+    expect(await starting).toMatchObject({ code: "PROVIDER_UNREACHABLE", message: "OpenCode: no" });
+  });
+
+  test("is given up at the deadline", async () => {
+    const virtual = virtualClock();
+    let timers = 0;
+    const clock: Clock = {
+      ...virtual,
+      setTimer(ms, callback, options) {
+        timers += 1;
+        return virtual.setTimer(ms, callback, options);
+      },
+    };
+    const { start } = await open({ ignores: true }, { clock, deadlineMs: 5_000 });
+    const before = timers;
+    const starting = failure(start([]));
+    // Whether it is busy, its message, and that it is taken.
+    await until("it is waited for", () => timers === before + 3);
+    await virtual.advance(5_000);
+    expect(await starting).toMatchObject({
+      code: "PROVIDER_STALLED",
+      message: expect.stringContaining("taken"),
+    });
+  });
+
+  test("is given up with its session", async () => {
+    const { session, server, start } = await open({ ignores: true });
+    const starting = failure(start([]));
+    await until("it is asked", () => server.asked("POST /session/:id/prompt_async").length === 1);
+    await session.close();
+    expect(await starting).toMatchObject({ code: "PROVIDER_UNREACHABLE" });
+  });
+});
