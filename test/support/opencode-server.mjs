@@ -74,7 +74,10 @@ const routes = {
     const session = read(id);
     return write({ ...session, permission: [...session.permission, ...permission] });
   },
-  "GET /session/:id/message": (id) => read(id).messages,
+  "GET /session/:id/message": (id) =>
+    read(id).messages.toSorted((/** @type {any} */ one, /** @type {any} */ other) =>
+      one.info.id < other.info.id ? -1 : 1,
+    ),
   "DELETE /session/:id/message/:extra": (id, _body, extra) => {
     const session = read(id);
     write({

@@ -11,12 +11,20 @@ export interface OpenCodeTurnSaid {
   readonly said: readonly OpenCodeSaid[];
 }
 
-/** What it has put between two turns by itself, such as a summary of what was before, belongs to the one before. */
+/**
+ * An answer belongs to what it answers, also where the names of messages, by which they are sorted, are of two clocks. What it has put
+ * between two turns by itself, such as a summary of what was before, belongs to the one before.
+ */
 export function turnsOf(messages: readonly OpenCodeSaid[]): readonly OpenCodeTurnSaid[] {
   const turns: { readonly id: string; readonly said: OpenCodeSaid[] }[] = [];
+  for (const message of messages) if (isPrompt(message)) turns.push({ id: message.info.id, said: [message] });
+  const named = new Map(turns.map((turn) => [turn.id, turn]));
+  let before: (typeof turns)[number] | undefined;
   for (const message of messages) {
-    if (isPrompt(message)) turns.push({ id: message.info.id, said: [message] });
-    else turns.at(-1)?.said.push(message);
+    const { id, parentID = "" } = message.info;
+    const own = named.get(id);
+    if (own === undefined) (named.get(parentID) ?? before)?.said.push(message);
+    else before = own;
   }
   return turns;
 }

@@ -7,6 +7,7 @@
  * - T3 A request that its model keeps failing at is made again a few times only; then the turn has failed.
  * - T4 With the turn all that it has asked for is over.
  */
+import { RejectedError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import type { ProviderError } from "../json-rpc.ts";
@@ -150,8 +151,8 @@ export class OpenCodeTurn {
 
   #message(info: OpenCodeMessage): void {
     if (info.id === this.id) return this.#accept();
-    // Names of messages sort by their age: of earlier turns there may be news still.
-    if (info.role !== "assistant" || info.id < this.id) return;
+    // Of earlier turns there may be news still. What it asks of itself meanwhile has a later name than this turn's message.
+    if (info.role !== "assistant" || (info.parentID ?? info.id) < this.id) return;
     if (!this.#answers.has(info.id)) this.#untold += 1;
     this.#answers.set(info.id, info);
   }
@@ -244,6 +245,7 @@ export class OpenCodeTurn {
     if (fault?.name === "MessageAbortedError" || (fault === null && cut))
       return { outcome: "interrupted", error: null };
     if (fault !== null) return { outcome: "failed", error: failureOf(fault) };
+    if (last === undefined) return { outcome: "failed", error: unanswered(this.id) };
     return { outcome: "completed", error: null };
   }
 
@@ -307,6 +309,11 @@ export class OpenCodeTurn {
   #say(event: Told<NativeEvent>): void {
     this.#options.tell({ ...event, key: this.key } as NativeEvent);
   }
+}
+
+/** An empty answer is one, too. */
+function unanswered(turn: string): ProviderError {
+  return new RejectedError("PROVIDER_PROTOCOL", "OpenCode has ended the turn without an answer.", { turn });
 }
 
 const DENIED = "The user has denied this.";

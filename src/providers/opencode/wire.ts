@@ -28,6 +28,8 @@ export type OpenCodeTokens = z.output<typeof tokens>;
 const message = z.object({
   id: text,
   role: z.enum(["user", "assistant"]),
+  /** The message that it answers. */
+  parentID: text.optional(),
   time: z.object({ completed: z.number().optional() }),
   error: fault.optional(),
   finish: text.optional(),

@@ -1,9 +1,34 @@
 /** How a turn of OpenCode's begins, is attributed its answers, and has its own questions answered, when the server is in the way. */
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../../src/platform/clock.ts";
+import { nativeCall } from "../../../src/providers/native-call.ts";
 import { refOf } from "../../../src/providers/opencode/translate.ts";
 import { virtualClock } from "../../../src/testing/virtual-clock.ts";
 import { failure, open, until } from "../../support/opencode-session.ts";
+
+describe("answers of a turn", { timeout: 60_000 }, () => {
+  test("are known by what they answer, however far its clock is behind; so are those of a conversation", async () => {
+    // Names of messages sort by their time: those of the server's come before the prompt's.
+    const clock = virtualClock({ start: Date.now() + 86_400_000 });
+    const { session, thread, turn } = await open({}, { clock });
+    for (const say of ["one", "two"]) {
+      const events = await turn([{ say }]);
+      expect(events.filter(({ type }) => type === "item")).toMatchObject([{ item: { text: say } }]);
+      expect(events.at(-1)).toMatchObject({ outcome: "completed" });
+    }
+    const { turns } = await nativeCall(session, "readThread")(thread.ref);
+    expect(turns.map(({ items }) => items.at(-1)!.text)).toEqual(["one", "two"]);
+  });
+
+  test("are at least one: a turn that ends without any has failed", async () => {
+    const { turn } = await open();
+    expect((await turn([{ nothing: true }])).at(-1)).toMatchObject({
+      outcome: "failed",
+      error: { code: "PROVIDER_PROTOCOL" },
+    });
+    expect((await turn([])).at(-1)).toMatchObject({ outcome: "completed" });
+  });
+});
 
 describe("a turn that is not taken", { timeout: 60_000 }, () => {
   test("P4 is refused with what was said of it before its request was answered", async () => {
