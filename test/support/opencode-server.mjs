@@ -21,6 +21,10 @@ const emit = (/** @type {string} */ type, /** @type {object} */ properties) => {
     stream.write(`data: ${JSON.stringify({ payload: { type, properties } })}\n\n`);
 };
 
+const note = (/** @type {object} */ asked) => {
+  if (log !== "") appendFileSync(log, `${JSON.stringify(asked)}\n`);
+};
+
 /** Servers of tools, by name. @type {Map<string, any>} */
 const servers = new Map();
 /** Who stops the turn, by conversation. @type {Map<string, () => void>} */
@@ -223,10 +227,15 @@ const server = createServer(async (incoming, outgoing) => {
   const { pathname } = new URL(incoming.url ?? "/", "http://fake");
   if (password !== undefined && incoming.headers.authorization !== key) return outgoing.writeHead(401).end();
   if (pathname === "/global/event") {
+    note({ request: "GET /global/event" });
+    if (options.answers?.["GET /global/event"]?.silent) return;
     outgoing.writeHead(200, { "content-type": "text/event-stream" });
     outgoing.write('data: {"payload":{"type":"server.connected","properties":{}}}\n\n');
     streams.add(outgoing);
-    return outgoing.on("close", () => streams.delete(outgoing));
+    return outgoing.on("close", () => {
+      streams.delete(outgoing);
+      note({ request: "end of events" });
+    });
   }
   let said = "";
   for await (const chunk of incoming) said += chunk;
@@ -235,11 +244,7 @@ const server = createServer(async (incoming, outgoing) => {
     /^\/(\w+)\/?([^/]*)\/?([^/]*)\/?(.*)$/.exec(pathname) ?? [];
   const exact = `${incoming.method} ${pathname}`;
   const named = `${incoming.method} /${head}/:id${tail && `/${tail}`}${extra && "/:extra"}`;
-  if (log !== "")
-    appendFileSync(
-      log,
-      `${JSON.stringify({ request: Object.hasOwn(routes, exact) ? exact : named, id, body })}\n`,
-    );
+  note({ request: Object.hasOwn(routes, exact) ? exact : named, id, body });
   const route = routes[exact] ?? routes[named];
   const way = options.answers?.[exact] ?? options.answers?.[named];
   if (way?.silent) return;

@@ -28,7 +28,11 @@ export interface FakeOpenCode {
   /** An adapter whose server has these ways. */
   adapter(ways?: object, options?: Partial<OpenCodeOptions>): NativeAdapter;
   /** One that somebody else runs; its address. */
-  serve(options?: { readonly password?: string; readonly port?: number }): Promise<string>;
+  serve(options?: {
+    readonly password?: string;
+    readonly port?: number;
+    readonly ways?: object;
+  }): Promise<string>;
   asked(request?: string): Asked[];
   /** Ids of its processes that live. */
   processes(): number[];
@@ -62,11 +66,11 @@ export function fakeOpenCode(): FakeOpenCode {
         env,
         ...options,
       }),
-    async serve({ password, port } = {}) {
+    async serve({ password, port, ways } = {}) {
       const program = await startLineProcess(
         {
           command: process.execPath,
-          args: [PROGRAM, JSON.stringify({ port })],
+          args: [PROGRAM, JSON.stringify({ ...ways, port })],
           env: { ...env, ...(password === undefined ? {} : { OPENCODE_SERVER_PASSWORD: password }) },
         },
         { clock: systemClock },

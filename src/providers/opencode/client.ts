@@ -19,7 +19,10 @@ export interface OpenCodeAccess {
   /** Null where it wants none. */
   readonly password: string | null;
   readonly clock: Clock;
-  /** Milliseconds that an answer may take, beside those that have a limit of their own. */
+  /**
+   * Milliseconds that an answer may take, beside those that have a limit of their own. Node's `fetch` waits five minutes for the
+   * beginning of one, whatever is said here.
+   */
   readonly deadlineMs: number;
 }
 
@@ -31,7 +34,7 @@ export interface OpenCodeCall {
   readonly body?: JsonObject;
   /** Gives it up; the server is told by the end of the connection. */
   readonly signal?: AbortSignal;
-  /** Null for what takes as long as it takes, such as a fork. */
+  /** Null for what has no deadline of ours, such as a fork: it ends after five minutes with that of Node's `fetch`. */
   readonly limitMs?: number | null;
 }
 
@@ -63,33 +66,44 @@ export class OpenCodeClient {
     throw otherForm(call.path, parsed.error.issues[0]?.path.join("."));
   }
 
-  /** Data of its events, from when it has said that it listens; ends with the server. */
-  async events(signal: AbortSignal): Promise<AsyncIterable<string>> {
-    const response = await this.#fetch("/global/event", { headers: this.#headers(), signal });
-    if (!response.ok || response.body === null) throw refusal("/global/event", response.status, "");
-    return dataOf(linesOf(response.body, MAXIMUM_LINE_BYTES));
+  /** Data of its events, which it has to begin in time; ends with the server, or with `signal`. */
+  events(signal: AbortSignal): Promise<AsyncIterable<string>> {
+    const path = "/global/event";
+    return this.#inTime({ path, signal }, async (either) => {
+      const response = await this.#fetch(path, { headers: this.#headers(), signal: either });
+      if (!response.ok || response.body === null) throw refusal(path, response.status, "");
+      return dataOf(linesOf(response.body, MAXIMUM_LINE_BYTES));
+    });
   }
 
-  async #send(call: OpenCodeCall): Promise<unknown> {
-    const { clock, deadlineMs } = this.#access;
-    const { method = "GET", path, directory, body, signal, limitMs = deadlineMs } = call;
-    const late = new AbortController();
-    const reason = new TransientError("PROVIDER_STALLED", `OpenCode did not answer ${path} in time.`, {
-      path,
-      limitMs,
-    });
-    const timer = limitMs === null ? null : clock.setTimer(limitMs, () => late.abort(reason));
-    try {
+  #send(call: OpenCodeCall): Promise<unknown> {
+    const { method = "GET", path, directory, body } = call;
+    return this.#inTime(call, async (signal) => {
       const query = directory === undefined ? "" : `?${new URLSearchParams({ directory }).toString()}`;
       const response = await this.#fetch(`${path}${query}`, {
         method,
         headers: this.#headers(),
-        signal: signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]),
+        signal,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       const text = await response.text();
       if (!response.ok) throw refusal(path, response.status, text);
       return text === "" ? null : parse(path, text);
+    });
+  }
+
+  async #inTime<T>(
+    { path, signal, limitMs = this.#access.deadlineMs }: OpenCodeCall,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const late = new AbortController();
+    const reason = new TransientError("PROVIDER_STALLED", `OpenCode did not answer ${path} in time.`, {
+      path,
+      limitMs,
+    });
+    const timer = limitMs === null ? null : this.#access.clock.setTimer(limitMs, () => late.abort(reason));
+    try {
+      return await work(signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]));
     } catch (error) {
       if (signal?.aborted === true || CoppiceError.is(error)) throw error;
       throw late.signal.aborted ? reason : unreachable(error);

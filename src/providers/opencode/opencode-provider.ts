@@ -43,7 +43,10 @@ export interface OpenCodeOptions {
   readonly isolated?: boolean;
   /** Adapters that share it may resume each other's threads (C4.3). */
   readonly instanceId?: string;
-  /** Milliseconds for an answer of the program, turns and forks aside; a minute unless given. */
+  /**
+   * Milliseconds for an answer of the program, turns and forks aside; a minute unless given. Nothing is waited for longer than five
+   * minutes for its answer to begin, forks included.
+   */
   readonly deadlineMs?: number;
   readonly clock?: Clock;
 }

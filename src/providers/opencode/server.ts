@@ -110,10 +110,16 @@ export class OpenCodeServer {
   }
 
   async #meet(): Promise<this> {
-    const events = await this.client.events(this.#lifetime.signal);
-    await this.client.ask("health", { path: "/global/health" });
-    void this.#follow(events);
-    return this;
+    try {
+      const events = await this.client.events(this.#lifetime.signal);
+      await this.client.ask("health", { path: "/global/health" });
+      void this.#follow(events);
+      return this;
+    } catch (error) {
+      // Its events would go on to come.
+      this.#lifetime.abort();
+      throw error;
+    }
   }
 
   async #follow(events: AsyncIterable<string>): Promise<void> {

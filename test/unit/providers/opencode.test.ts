@@ -358,13 +358,31 @@ describe("a server that is none", { timeout: 60_000 }, () => {
     expect(await opening).toMatchObject({ code: "PROVIDER_STALLED" });
     expect(mute.processes()).toEqual([]);
 
-    const deaf = fakeOpenCode();
-    const answers = { "GET /global/health": { silent: true } };
-    const meeting = failure(deaf.adapter({ answers }, options).openSession(INPUT));
-    await until("it is asked", () => deaf.asked("GET /global/health").length === 1);
-    await clock.advance(5_000);
-    expect(await meeting).toMatchObject({ code: "PROVIDER_STALLED" });
-    expect(deaf.processes()).toEqual([]);
+    for (const request of ["GET /global/event", "GET /global/health"]) {
+      const deaf = fakeOpenCode();
+      const answers = { [request]: { silent: true } };
+      const meeting = failure(deaf.adapter({ answers }, options).openSession(INPUT));
+      await until("it is asked", () => deaf.asked(request).length === 1);
+      await clock.advance(5_000);
+      expect(await meeting).toMatchObject({ code: "PROVIDER_STALLED" });
+      expect(deaf.processes()).toEqual([]);
+    }
+  });
+
+  test("one of somebody else's that does not answer is given up, and its events with it", async () => {
+    const clock = virtualClock();
+    for (const request of ["GET /global/event", "GET /global/health"]) {
+      const deaf = fakeOpenCode();
+      const url = await deaf.serve({ ways: { answers: { [request]: { silent: true } } } });
+      const adapter = createOpenCodeProvider({ url, clock, deadlineMs: 5_000 });
+      const meeting = failure(adapter.openSession(INPUT));
+      await until("it is asked", () => deaf.asked(request).length === 1);
+      await clock.advance(5_000);
+      expect(await meeting).toMatchObject({ code: "PROVIDER_STALLED", details: { limitMs: 5_000 } });
+      const heard = request === "GET /global/health" ? 1 : 0;
+      await until("its events have ended", () => deaf.asked("end of events").length === heard);
+      expect(deaf.processes()).toHaveLength(1);
+    }
   });
 
   test("a program that is missing, and arguments that are none, are told", async () => {
