@@ -124,6 +124,8 @@ const routes = {
 };
 
 function answered(/** @type {string} */ id, /** @type {any} */ body, /** @type {string} */ event) {
+  const [status = 200] = options.replies?.splice(0, 1) ?? [];
+  if (status !== 200) throw { status, body: {} };
   const waiting = asked.get(id);
   if (waiting === undefined) throw { status: 404, body: { _tag: "NotFound" } };
   asked.delete(id);

@@ -3,7 +3,7 @@ import { expect, onTestFinished } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { unregisteredProcesses } from "../../src/platform/process-group.ts";
 import { EFFECTS } from "../../src/protocol/agent.ts";
-import type { NativeEvent } from "../../src/protocol/native-events.ts";
+import type { NativeAnswer, NativeEvent } from "../../src/protocol/native-events.ts";
 import type { OpenCodeOptions } from "../../src/providers/opencode/opencode-provider.ts";
 import type { NativePolicy, NativeSession, NativeSessionInput } from "../../src/providers/port.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
@@ -16,6 +16,11 @@ export const failure = (pending: Promise<unknown>): Promise<unknown> =>
     () => expect.unreachable("it did not fail"),
     (error: unknown) => error,
   );
+
+export const decide = (verdict: "approved" | "denied", note: string | null = null): NativeAnswer => ({
+  kind: "decision",
+  decision: { verdict, note },
+});
 
 const LOOK = { name: "look", description: "Looks.", parameters: { type: "object" }, effects: [] };
 export const INPUT: NativeSessionInput = {

@@ -12,6 +12,7 @@ import type { JsonObject } from "../../protocol/json.ts";
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import type { ProviderError } from "../json-rpc.ts";
 import type { ToolRequest } from "../mcp-bridge/seat.ts";
+import { isNotThere } from "./failures.ts";
 import { failureOf, itemOf, refOf, retriedFailure, usageOf } from "./translate.ts";
 import {
   type OpenCodeEvent,
@@ -124,12 +125,19 @@ export class OpenCodeTurn {
     this.#say({ type: "request", request });
   }
 
-  /** False when nothing waits for it. Resolves when its asker has the answer. */
+  /** False when nothing waits for it. Resolves when its asker has the answer; where it may not have it, it can be given again. */
   async answer(nativeId: string, answer: NativeAnswer): Promise<boolean> {
-    const answered = this.#asked.get(nativeId);
+    const reply = this.#asked.get(nativeId);
+    if (reply === undefined) return false;
+    // Before the answer is on its way: that it has come is no withdrawal.
     this.#asked.delete(nativeId);
-    await answered?.(answer);
-    return answered !== undefined;
+    try {
+      await reply(answer);
+      return true;
+    } catch (error) {
+      if (!isNotThere(error)) this.#asked.set(nativeId, reply);
+      throw error;
+    }
   }
 
   /** Nothing that it waits for holds it back from ending. */

@@ -4,7 +4,7 @@ import type { Clock } from "../../../src/platform/clock.ts";
 import { nativeCall } from "../../../src/providers/native-call.ts";
 import { refOf } from "../../../src/providers/opencode/translate.ts";
 import { virtualClock } from "../../../src/testing/virtual-clock.ts";
-import { failure, open, until } from "../../support/opencode-session.ts";
+import { decide, failure, open, until } from "../../support/opencode-session.ts";
 
 describe("answers of a turn", { timeout: 60_000 }, () => {
   test("are known by what they answer, however far its clock is behind; so are those of a conversation", async () => {
@@ -67,5 +67,36 @@ describe("a turn that is not taken", { timeout: 60_000 }, () => {
     await until("it is asked", () => server.asked("POST /session/:id/prompt_async").length === 1);
     await session.close();
     expect(await starting).toMatchObject({ code: "PROVIDER_UNREACHABLE" });
+  });
+});
+
+describe("an answer to OpenCode", { timeout: 60_000 }, () => {
+  test("that does not get there can be given again; to what is gone it cannot", async () => {
+    const { turn, session, server } = await open({ replies: [503, 200] });
+    const events = await turn([{ ask: "permission.asked" }], async (event) => {
+      if (event.type !== "request") return;
+      const { ref } = event.request;
+      expect(await failure(session.respond(ref, decide("approved")))).toMatchObject({
+        code: "PROVIDER_UNREACHABLE",
+      });
+      await session.respond(ref, decide("approved"));
+    });
+    expect(events.at(-1)).toMatchObject({ outcome: "completed" });
+    expect(server.asked("POST /permission/:id/reply")).toHaveLength(2);
+  });
+
+  test("is given once where nothing waits for it any more", async () => {
+    const { turn, session, server } = await open({ replies: [404, 200] });
+    const events = turn([{ ask: "permission.asked" }, { say: "on" }], async (event) => {
+      if (event.type !== "request") return;
+      const { ref } = event.request;
+      for (const _ of [1, 2])
+        expect(await failure(session.respond(ref, decide("approved")))).toMatchObject({
+          code: "REQUEST_NOT_RESUMABLE",
+        });
+      await session.interruptTurn(ref, event.key!);
+    });
+    expect((await events).at(-1)).toMatchObject({ type: "turn.terminal" });
+    expect(server.asked("POST /permission/:id/reply")).toHaveLength(1);
   });
 });

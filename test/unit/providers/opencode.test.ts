@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { seededRandom } from "../../../src/platform/ids.ts";
 import { type Effect, EFFECTS } from "../../../src/protocol/agent.ts";
-import type { NativeAnswer, NativeEvent } from "../../../src/protocol/native-events.ts";
+import type { NativeEvent } from "../../../src/protocol/native-events.ts";
 import { firstRemoved, historyOf, turnsOf } from "../../../src/providers/opencode/history.ts";
 import { isolatedEnvironment } from "../../../src/providers/opencode/isolation.ts";
 import { createOpenCodeProvider } from "../../../src/providers/opencode/opencode-provider.ts";
@@ -18,7 +18,7 @@ import {
 import { OpenCodeTurn } from "../../../src/providers/opencode/turn.ts";
 import { virtualClock } from "../../../src/testing/virtual-clock.ts";
 import { fakeOpenCode } from "../../support/opencode.ts";
-import { failure, INPUT, open, until } from "../../support/opencode-session.ts";
+import { decide, failure, INPUT, open, until } from "../../support/opencode-session.ts";
 
 describe("words of OpenCode", () => {
   test("a message is named behind all that there are, whatever the clock says", () => {
@@ -155,10 +155,6 @@ describe("words of OpenCode", () => {
 
 const items = (events: readonly NativeEvent[]) =>
   events.flatMap((event) => (event.type === "item" ? [event.item] : []));
-const decide = (verdict: "approved" | "denied", note: string | null = null): NativeAnswer => ({
-  kind: "decision",
-  decision: { verdict, note },
-});
 const call = (tool: string, state: object) => ({ part: { type: "tool", callID: "c1", tool, state } });
 
 describe("a turn of OpenCode's", { timeout: 60_000 }, () => {
