@@ -262,6 +262,7 @@ const server = createServer(async (incoming, outgoing) => {
 });
 
 if (options.exit !== undefined) {
+  if (options.says !== undefined) process.stdout.write(`${options.says}\n`);
   process.stderr.write("it cannot begin\n");
   process.exit(options.exit);
 }

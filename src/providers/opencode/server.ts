@@ -164,7 +164,7 @@ export class OpenCodeServer {
 
 const SHOWN_CHARACTERS = 300;
 
-/** What it says after that is of no interest, and is read so that it can say it. */
+/** What it says after that is of no interest, and is read so that it can say it. Its lines end with why it has ended. */
 async function addressOf(program: LineProcess, clock: Clock, deadlineMs: number): Promise<string> {
   const found = Promise.withResolvers<string>();
   const timer = clock.setTimer(deadlineMs, () =>
@@ -179,7 +179,6 @@ async function addressOf(program: LineProcess, clock: Clock, deadlineMs: number)
       const [, url] = LISTENING.exec(line) ?? [];
       if (url !== undefined) found.resolve(url);
     }
-    found.reject(new TransientError("PROVIDER_UNREACHABLE", "OpenCode's server has ended.", {}));
   };
   read().catch((error: unknown) => found.reject(error));
   try {

@@ -381,6 +381,18 @@ describe("a server that is none", { timeout: 60_000 }, () => {
     }
   });
 
+  test.for([
+    [{ exit: 3 }, "PROVIDER_UNAVAILABLE"],
+    [{ exit: 3, says: "one moment" }, "PROVIDER_UNREACHABLE"],
+  ] as const)("one that ends before it listens (%o) is told with why", async ([ways, code]) => {
+    const opening = failure(fakeOpenCode().adapter(ways).openSession(INPUT));
+    expect(await opening).toMatchObject({
+      code,
+      message: expect.stringContaining("it cannot begin"),
+      details: { code: 3, stderr: "it cannot begin" },
+    });
+  });
+
   test("a program that is missing, and arguments that are none, are told", async () => {
     const missing = createOpenCodeProvider({ command: "no-such-program" });
     expect(await failure(missing.openSession(INPUT))).toMatchObject({ code: "PROVIDER_UNAVAILABLE" });
