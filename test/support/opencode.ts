@@ -61,9 +61,9 @@ export function fakeOpenCode(): FakeOpenCode {
     kill,
     adapter: (ways = {}, options = {}) =>
       createOpenCodeProvider({
-        command: process.execPath,
-        args: [PROGRAM, JSON.stringify(ways)],
-        env,
+        ...(options.url === undefined
+          ? { command: process.execPath, args: [PROGRAM, JSON.stringify(ways)], env }
+          : {}),
         ...options,
       }),
     async serve({ password, port, ways } = {}) {

@@ -45,6 +45,8 @@ const SHOWN_CHARACTERS = 300;
 
 export class OpenCodeClient {
   readonly #access: OpenCodeAccess;
+  /** Of the server; null until it has said it. */
+  version: string | null = null;
 
   constructor(access: OpenCodeAccess) {
     this.#access = access;
@@ -63,7 +65,17 @@ export class OpenCodeClient {
     const said = await this.#send(call);
     const parsed = ANSWERS[answer].safeParse(said);
     if (parsed.success) return parsed.data as z.output<(typeof ANSWERS)[A]>;
-    throw otherForm(call.path, parsed.error.issues[0]?.path.join("."));
+    throw this.otherForm(call.path, parsed.error.issues[0]?.path.join("."));
+  }
+
+  /** For what it says in another form than is known. */
+  otherForm(what: string, where = ""): RejectedError {
+    const { version } = this;
+    return new RejectedError(
+      "PROVIDER_PROTOCOL",
+      `OpenCode ${version ?? "of an unknown version"} said ${what} in another form than this version of the adapter knows: ${where.slice(0, SHOWN_CHARACTERS)}`,
+      { what, version, reason: "version_unsupported" },
+    );
   }
 
   /** Data of its events, which it has to begin in time; ends with the server, or with `signal`. */
@@ -88,7 +100,7 @@ export class OpenCodeClient {
       });
       const text = await response.text();
       if (!response.ok) throw refusal(path, response.status, text);
-      return text === "" ? null : parse(path, text);
+      return text === "" ? null : this.#parse(path, text);
     });
   }
 
@@ -122,6 +134,14 @@ export class OpenCodeClient {
     }
   }
 
+  #parse(path: string, text: string): unknown {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw this.otherForm(path);
+    }
+  }
+
   #headers(): Record<string, string> {
     const { password } = this.#access;
     const key = Buffer.from(`${USER}:${password ?? ""}`).toString("base64");
@@ -132,24 +152,8 @@ export class OpenCodeClient {
   }
 }
 
-export function otherForm(what: string, where = ""): RejectedError {
-  return new RejectedError(
-    "PROVIDER_PROTOCOL",
-    `OpenCode said ${what} in another form than this version of the adapter knows: ${where}`,
-    { what, reason: "version_unsupported" },
-  );
-}
-
 async function* dataOf(lines: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
   for await (const line of lines) if (line.startsWith("data:")) yield line.slice("data:".length);
-}
-
-function parse(path: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw otherForm(path);
-  }
 }
 
 function unreachable(error: unknown): TransientError {

@@ -25,7 +25,8 @@ export interface OpenCodeOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**
    * Where a server listens that somebody else runs, such as `http://127.0.0.1:4096`: on this machine, an origin alone. It is used
-   * then, and none is started or ended. Conversations on it are bound to this address.
+   * then, and none is started or ended: `command`, `args`, `env` and `isolated` are refused beside it. Conversations on it are bound to this
+   * address.
    */
   readonly url?: string;
   /** Of that server, where it wants one. */
@@ -77,8 +78,9 @@ export function createOpenCodeProvider(options: OpenCodeOptions = {}): NativeAda
   check("createOpenCodeProvider", SCHEMA, options);
   const { clock = systemClock, deadlineMs = DEADLINE_MS, env = process.env, isolated = false } = options;
   const url = options.url === undefined ? null : originOf(options.url);
-  if (url !== null && isolated) throw notOurs("isolated");
-  if (url === null && options.password !== undefined) throw notOurs("password");
+  if (url !== null)
+    refuseOptions(options, OF_OURS, "how a server of ours is started, and goes with no `url`");
+  else refuseOptions(options, ["password"], "that of a server at `url`");
   const program = {
     command: options.command ?? "opencode",
     args: options.args ?? [],
@@ -127,12 +129,19 @@ export function createOpenCodeProvider(options: OpenCodeOptions = {}): NativeAda
   };
 }
 
-function notOurs(name: "isolated" | "password"): RejectedError {
-  const why =
-    name === "isolated"
-      ? "`isolated` is how a server is started, and goes with no `url`"
-      : "`password` is that of a server at `url`";
-  return new RejectedError("INVALID_ARGUMENT", `the arguments of createOpenCodeProvider are wrong: ${why}.`, {
-    option: name,
-  });
+const OF_OURS = ["command", "args", "env", "isolated"] as const;
+
+function refuseOptions(
+  options: OpenCodeOptions,
+  names: readonly (keyof OpenCodeOptions)[],
+  why: string,
+): void {
+  // That it is not isolated is what one at `url` is.
+  const option = names.find((name) => options[name] !== undefined && options[name] !== false);
+  if (option === undefined) return;
+  throw new RejectedError(
+    "INVALID_ARGUMENT",
+    `the arguments of createOpenCodeProvider are wrong: \`${option}\` is ${why}.`,
+    { option },
+  );
 }

@@ -12,7 +12,7 @@ import { type LineProcess, startLineProcess } from "../../platform/line-process.
 import type { StartProcess } from "../../platform/process.ts";
 import { CoppiceError, TransientError } from "../../protocol/errors.ts";
 import type { ProviderError } from "../json-rpc.ts";
-import { OpenCodeClient, otherForm, USER } from "./client.ts";
+import { OpenCodeClient, USER } from "./client.ts";
 import { eventOf, type OpenCodeEvent } from "./wire.ts";
 
 export interface OpenCodeServerOptions {
@@ -39,7 +39,8 @@ export interface OpenCodeListener {
 
 const LISTENING = /listening on (http:\/\/127\.0\.0\.1:\d+)/;
 const PASSWORD_BYTES = 32;
-const GRACE_MS = 2_000;
+/** For a server to let go of what it holds, before it is left or killed. */
+export const GRACE_MS = 2_000;
 
 export class OpenCodeServer {
   readonly client: OpenCodeClient;
@@ -112,7 +113,8 @@ export class OpenCodeServer {
   async #meet(): Promise<this> {
     try {
       const events = await this.client.events(this.#lifetime.signal);
-      await this.client.ask("health", { path: "/global/health" });
+      const { version } = await this.client.ask("health", { path: "/global/health" });
+      this.client.version = version;
       void this.#follow(events);
       return this;
     } catch (error) {
@@ -144,7 +146,7 @@ export class OpenCodeServer {
       if (event !== null) this.#listeners.get(event.sessionId)?.heard(event.read());
     } catch (error) {
       if (CoppiceError.is(error)) throw error;
-      throw otherForm("an event", String(error).slice(0, SHOWN_CHARACTERS));
+      throw this.client.otherForm("an event", String(error));
     }
   }
 
@@ -161,8 +163,6 @@ export class OpenCodeServer {
     );
   }
 }
-
-const SHOWN_CHARACTERS = 300;
 
 /** What it says after that is of no interest, and is read so that it can say it. Its lines end with why it has ended. */
 async function addressOf(program: LineProcess, clock: Clock, deadlineMs: number): Promise<string> {

@@ -43,7 +43,7 @@ import {
   notWaitedFor,
   refused,
 } from "./failures.ts";
-import { OpenCodeFolder } from "./folder.ts";
+import { OpenCodeDirectoryClient } from "./directory-client.ts";
 import { firstRemoved, historyOf, type OpenCodeTurnSaid } from "./history.ts";
 import {
   type OpenCodeApprovals,
@@ -52,7 +52,7 @@ import {
   policyOf,
   stillInForce,
 } from "./policy.ts";
-import type { OpenCodeListener, OpenCodeServer } from "./server.ts";
+import { GRACE_MS, type OpenCodeListener, type OpenCodeServer } from "./server.ts";
 import { messageIdAfter, modelOf, refOf } from "./translate.ts";
 import { OpenCodeTurn } from "./turn.ts";
 import type { OpenCodeEvent, OpenCodeRecord } from "./wire.ts";
@@ -72,15 +72,13 @@ export interface OpenCodeSessionOptions {
 
 type TurnInput = Parameters<NativeSession["startTurn"]>[0];
 
-/** For a server to let go of what a session had, which it does not need. */
-const GRACE_MS = 2_000;
 /** Beyond the time for which a call is held. */
 const SPARE_MS = 30_000;
 
 export class OpenCodeSession implements NativeSession, OpenCodeListener {
   readonly negotiated = OPENCODE_CAPABILITIES;
   readonly #options: OpenCodeSessionOptions;
-  readonly #folder: OpenCodeFolder;
+  readonly #directory: OpenCodeDirectoryClient;
   readonly #feed = new Feed<NativeEvent>();
   /** Under which its tools of ours are listed. */
   readonly #name: string;
@@ -96,7 +94,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
 
   constructor(options: OpenCodeSessionOptions) {
     this.#options = options;
-    this.#folder = new OpenCodeFolder(options.held.server.client, options.directory);
+    this.#directory = new OpenCodeDirectoryClient(options.held.server.client, options.directory);
     this.#name = `${SERVER_NAME}_${sha256(options.input.threadId).slice(0, 8)}`;
   }
 
@@ -113,7 +111,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     const { rules } = this.#policy(input.effects);
     await this.#prepare();
     // With a title of its own no model is asked for one.
-    const { id } = await this.#folder.create(`Coppice ${input.path}`, rules);
+    const { id } = await this.#directory.create(`Coppice ${input.path}`, rules);
     this.#rules = rules;
     return this.#take(id, [], null);
   }
@@ -127,8 +125,8 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
         `it is on ${at ?? "a server of the runtime's own"}, and ${client.url} is used now`,
       );
     try {
-      await this.#begin(ref, await this.#folder.find(ref));
-      return this.#take(ref.nativeId, await this.#folder.turnsOf(ref), null);
+      await this.#begin(ref, await this.#directory.find(ref));
+      return this.#take(ref.nativeId, await this.#directory.turnsOf(ref), null);
     } catch (error) {
       throw isAnswer(error) ? notResumed(ref, error.message, error) : error;
     }
@@ -143,12 +141,12 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     const turn = this.#turnOf(input, asks);
     this.#turn = turn;
     try {
-      if (await this.#folder.isBusy(thread)) throw busy(thread);
+      if (await this.#directory.isBusy(thread)) throw busy(thread);
       await this.#rule(thread, rules);
       signal.throwIfAborted();
       this.#options.seated?.seat.beginTurn((request) => turn.called(request));
       turn.sending();
-      await this.#folder.prompt(thread, { ...body, messageID: turn.id });
+      await this.#directory.prompt(thread, { ...body, messageID: turn.id });
       turn.sent();
       this.#known(turn.id);
       await this.#taken(turn);
@@ -179,27 +177,30 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   }
 
   async forkThread({ source, boundary, turns, signal }: NativeForkInput): Promise<NativeThread> {
-    const first = firstRemoved(boundary, await this.#folder.turnsOf(source), turns);
-    const record = await this.#folder.fork(source, first, signal);
+    const first = firstRemoved(boundary, await this.#directory.turnsOf(source), turns);
+    const record = await this.#directory.fork(source, first, signal);
     const fork = this.#refOf(record.id);
     // It has none of the rules of its source.
     await this.#begin(fork, record);
-    return this.#take(record.id, await this.#folder.turnsOf(fork), source);
+    return this.#take(record.id, await this.#directory.turnsOf(fork), source);
   }
 
   /** By taking its messages away: OpenCode's own way back would put back files, too. */
   async rollbackThread({ thread, boundary, turns }: NativeRollbackInput): Promise<NativeThread> {
-    const there = await this.#folder.turnsOf(thread);
+    const there = await this.#directory.turnsOf(thread);
     const first = firstRemoved(boundary, there, turns);
     const goes = first === null ? [] : there.slice(there.findIndex(({ id }) => id === first));
     // From the newest on, so that a crash leaves a conversation that is whole up to its end.
     for (const { info } of goes.flatMap(({ said }) => said).toReversed())
-      await this.#folder.removeMessage(thread, info.id);
-    return nativeThread(thread, await this.#folder.turnsOf(thread), null);
+      await this.#directory.removeMessage(thread, info.id);
+    return nativeThread(thread, await this.#directory.turnsOf(thread), null);
   }
 
   async readThread(thread: NativeRef): Promise<NativeHistoryPage> {
-    const [turns, isBusy] = await Promise.all([this.#folder.turnsOf(thread), this.#folder.isBusy(thread)]);
+    const [turns, isBusy] = await Promise.all([
+      this.#directory.turnsOf(thread),
+      this.#directory.isBusy(thread),
+    ]);
     return historyOf(turns, isBusy);
   }
 
@@ -217,8 +218,8 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     if (this.#gone === null) {
       // Others may go on to use the server.
       if (sessionId !== null && turn !== null)
-        await this.#folder.abort(refOf(sessionId), GRACE_MS).catch(() => undefined);
-      if (this.#offered) await this.#folder.withdraw(this.#name, GRACE_MS).catch(() => undefined);
+        await this.#directory.abort(refOf(sessionId), GRACE_MS).catch(() => undefined);
+      if (this.#offered) await this.#directory.withdraw(this.#name, GRACE_MS).catch(() => undefined);
     }
     await Promise.all([seated?.leave(), held.release()]);
   }
@@ -244,11 +245,11 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       key,
       id: messageIdAfter(this.#lastMessage, clock.now(), random),
       asks,
-      before: `${this.#name}_`,
+      toolPrefix: `${this.#name}_`,
       tell: (event) => this.#feed.push(event),
-      reply: async ({ path, body }) => void (await this.#folder.post(path, body)),
-      stop: () => this.#folder.abort(thread),
-      over: () => this.#end(turn),
+      reply: async ({ path, body }) => void (await this.#directory.post(path, body)),
+      stop: () => this.#directory.abort(thread),
+      onEnded: () => this.#end(turn),
     });
     return turn;
   }
@@ -293,11 +294,16 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
 
   /** What its turns need beside its conversation: the model that it has unless another is named, and its tools of ours. */
   async #prepare(): Promise<void> {
-    this.#defaultModel ??= await this.#folder.defaultModel();
+    this.#defaultModel ??= await this.#directory.defaultModel();
     const { seated, input } = this.#options;
     if (seated === null || this.#offered) return;
     const { url, token } = seated;
-    await this.#folder.offer({ name: this.#name, url, token, timeoutMs: input.transportWaitMs + SPARE_MS });
+    await this.#directory.offer({
+      name: this.#name,
+      url,
+      token,
+      timeoutMs: input.transportWaitMs + SPARE_MS,
+    });
     this.#offered = true;
   }
 
@@ -315,7 +321,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       );
     const last = this.#rules.slice(-rules.length);
     if (JSON.stringify(last) === JSON.stringify(rules)) return;
-    await this.#folder.addRules(thread, rules);
+    await this.#directory.addRules(thread, rules);
     this.#rules = [...this.#rules, ...rules];
   }
 

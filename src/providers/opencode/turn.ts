@@ -37,14 +37,14 @@ export interface OpenCodeTurnOptions {
   /** The name of its message. */
   readonly id: string;
   /** What stands before the names of tools of ours. */
-  readonly before: string;
+  readonly toolPrefix: string;
   /** False where a yes would widen its policy (POL-2). */
   readonly asks: boolean;
   readonly tell: (event: NativeEvent) => void;
   readonly reply: (reply: OpenCodeReply) => Promise<void>;
   /** Has it stopped; resolves with the acknowledgement. */
   readonly stop: () => Promise<unknown>;
-  readonly over: () => void;
+  readonly onEnded: () => void;
 }
 
 /** As often as a request is made again; how long OpenCode waits in between doubles from two seconds on. */
@@ -204,7 +204,7 @@ export class OpenCodeTurn {
   #over(call: OpenCodeTool): void {
     this.#calls.delete(call.id);
     this.#done.add(call.id);
-    if (!call.tool.startsWith(this.#options.before)) this.#say({ type: "item", item: itemOf(call) });
+    if (!call.tool.startsWith(this.#options.toolPrefix)) this.#say({ type: "item", item: itemOf(call) });
   }
 
   #status({ type, attempt = 0, message = "" }: Asked<"session.status">["status"]): void {
@@ -235,7 +235,7 @@ export class OpenCodeTurn {
     for (const [id, { kind, text }] of this.#open) this.#whole(id, kind, text);
     for (const call of this.#calls.values()) this.#over(call);
     this.end();
-    this.#options.over();
+    this.#options.onEnded();
     const { outcome, error } = this.#outcome();
     const usage = outcome === "interrupted" && this.#untold > 0 ? null : NOTHING_MORE;
     this.#say({ type: "turn.terminal", outcome, turn: refOf(this.id), usage, error });

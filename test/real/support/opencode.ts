@@ -84,9 +84,7 @@ export function openCodeAdapter(
   more: OpenCodeOptions = {},
 ): NativeAdapter {
   const adapter = createOpenCodeProvider({
-    command: program.command,
-    args: program.args,
-    env: home.env,
+    ...(more.url === undefined ? { command: program.command, args: program.args, env: home.env } : {}),
     deadlineMs: BUSY_MS,
     ...more,
   });

@@ -215,12 +215,12 @@ describe("a turn of OpenCode's", { timeout: 60_000 }, () => {
     const turn = new OpenCodeTurn({
       key: "t1",
       id: "msg_1",
-      before: "coppice_",
+      toolPrefix: "coppice_",
       asks: true,
       tell: (event) => told.push(event),
       reply: () => Promise.resolve(),
       stop: async () => (stops += 1),
-      over: () => undefined,
+      onEnded: () => undefined,
     });
     const status = (type: string) => turn.heard({ type: "session.status", of: { status: { type } } });
     turn.heard({ type: "message.updated", of: { info: { id: "msg_1", role: "user", time: {} } } });
@@ -333,7 +333,10 @@ describe("a server that is none", { timeout: 60_000 }, () => {
     const server = fakeOpenCode();
     const session = await server.adapter({ answers }).openSession(INPUT);
     onTestFinished(() => session.close());
-    expect(await failure(session.ensureThread({ model: null, effort: null }))).toMatchObject({ code });
+    expect(await failure(session.ensureThread({ model: null, effort: null }))).toMatchObject({
+      code,
+      details: code === "PROVIDER_PROTOCOL" ? { version: "1" } : {},
+    });
   });
 
   test("tools that it does not get to are told", async () => {
@@ -397,7 +400,8 @@ describe("a server that is none", { timeout: 60_000 }, () => {
     const missing = createOpenCodeProvider({ command: "no-such-program" });
     expect(await failure(missing.openSession(INPUT))).toMatchObject({ code: "PROVIDER_UNAVAILABLE" });
     const url = "http://127.0.0.1:4096";
-    for (const wrong of [{ deadlineMs: 0 }, { url, isolated: true }, { password: "x" }])
+    const ours = [{ isolated: true }, { command: "opencode" }, { args: [] }, { env: {} }];
+    for (const wrong of [{ deadlineMs: 0 }, ...ours.map((one) => ({ url, ...one })), { password: "x" }])
       expect(() => createOpenCodeProvider(wrong)).toThrow(/arguments of createOpenCodeProvider are wrong/);
   });
 });

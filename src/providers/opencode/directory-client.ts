@@ -17,7 +17,7 @@ interface ToolServer {
 }
 
 /** Each throws what the client does. */
-export class OpenCodeFolder {
+export class OpenCodeDirectoryClient {
   readonly #client: OpenCodeClient;
   readonly #directory: string;
 
