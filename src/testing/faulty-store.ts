@@ -7,7 +7,9 @@
  * - F2 After a crash the wrapper is dead: every call rejects with the same `CrashSignal`. The inner store is whole, and
  *   what opens it next sees what a process would see that was killed at that moment.
  */
-import { type CoppiceError, TransientError } from "../protocol/errors.ts";
+import { z } from "zod";
+import { check, functionOf, optionsOf, variantsOf, withMethods } from "../platform/check.ts";
+import { CoppiceError, TransientError } from "../protocol/errors.ts";
 import type { Store } from "../store/port.ts";
 
 /** The process is as good as dead. No part of the runtime handles it; whoever injected it opens the store again. */
@@ -55,13 +57,35 @@ export interface FaultyStore extends Store {
   releaseHints(): void;
 }
 
-/** Fails the writes with these numbers. */
-export function faultsAt(faults: Readonly<Record<number, Fault>>): FaultPlan {
-  return { onWrite: (write) => faults[write] ?? null };
+const error = z.instanceof(CoppiceError).optional();
+const faults = z.record(
+  z.string().regex(/^[1-9][0-9]*$/, "is no number of a write; they count from 1"),
+  variantsOf<Fault>({
+    error: { error },
+    error_after: { error },
+    crash_before: {},
+    crash_after: {},
+    hang: {},
+    hang_after: {},
+  }),
+);
+const storeArguments = z.strictObject({
+  inner: withMethods<Store>("is no store; give one such as `createMemoryStore()` returns", "read", "commit"),
+  plan: optionsOf<FaultPlan>({
+    onWrite: functionOf<NonNullable<FaultPlan["onWrite"]>>("is no function").optional(),
+    hints: z.enum(["as they come", "lost", "doubled", "held"]).optional(),
+  }),
+});
+
+/** Fails the writes with these numbers. @throws RejectedError `INVALID_ARGUMENT`. */
+export function faultsAt(planned: Readonly<Record<number, Fault>>): FaultPlan {
+  check("faultsAt", faults, planned);
+  return { onWrite: (write) => planned[write] ?? null };
 }
 
-/** A store that fails or crashes where the plan says. */
+/** A store that fails or crashes where the plan says. @throws RejectedError `INVALID_ARGUMENT`. */
 export function createFaultyStore(inner: Store, plan: FaultPlan): FaultyStore {
+  check("createFaultyStore", storeArguments, { inner, plan });
   let writes = 0;
   let crash: CrashSignal | null = null;
   const hanging: (() => void)[] = [];

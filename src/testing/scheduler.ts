@@ -8,6 +8,8 @@
  * - K3 The same seed, or the same trace, on the same program takes the same choices.
  * - K4 A killed process never runs again; a frozen one keeps its choices and timers until it is thawed.
  */
+import { z } from "zod";
+import { check, functionOf, optionsOf } from "../platform/check.ts";
 import { seededRandom } from "../platform/ids.ts";
 import { createProcess, type Choice, type SimulatedProcess, type SetTimer } from "./scheduler-process.ts";
 import { TimerQueue, turn, VIRTUAL_START } from "./virtual-clock.ts";
@@ -63,8 +65,23 @@ export interface SeededScheduler {
 const MAX_STEPS = 100_000;
 const HISTORY = 2000;
 
-/** Makes a scheduler that decides every interleaving by its seed. */
+const schedulerArguments = z.strictObject({
+  seed: z.number(),
+  options: optionsOf<SchedulerOptions>({
+    replay: z.array(z.number().int().nonnegative()).optional(),
+    earlyTimers: z.number().min(0).max(1).optional(),
+    start: z.number().optional(),
+  }),
+});
+const runSchema = optionsOf<RunOptions>({
+  until: functionOf<() => boolean>("is no function").optional(),
+  forMs: z.number().nonnegative().optional(),
+  maxSteps: z.number().int().positive().optional(),
+});
+
+/** Makes a scheduler that decides every interleaving by its seed. @throws RejectedError `INVALID_ARGUMENT`. */
 export function seededScheduler(seed: number, options: SchedulerOptions = {}): SeededScheduler {
+  check("seededScheduler", schedulerArguments, { seed, options });
   const { replay, earlyTimers = 0, start = VIRTUAL_START } = options;
   const random = seededRandom(seed);
   const choices: Choice[] = [];
@@ -137,6 +154,7 @@ export function seededScheduler(seed: number, options: SchedulerOptions = {}): S
     ].join("\n");
 
   const run = async (bounds: RunOptions = {}): Promise<RunReport> => {
+    check("run", runSchema, bounds);
     const { until, forMs = Infinity, maxSteps = MAX_STEPS } = bounds;
     const first = steps;
     const last = start + elapsed + forMs;

@@ -6,6 +6,8 @@
  * - C1 Time never goes back, and a timer never sees a time before its own.
  * - C2 Between two timers everything that is ready has run: `advance` waits for the deferred work it knows of.
  */
+import { z } from "zod";
+import { check, functionOf, optionsOf } from "../platform/check.ts";
 import { type Clock, systemClock } from "../platform/clock.ts";
 
 /** A timer that has not fired. */
@@ -16,7 +18,8 @@ export interface PendingTimer {
 
 /** A clock that moves only when told. */
 export interface VirtualClock extends Clock {
-  /** Moves time on, firing on the way what becomes due, each timer at its own time and after all before it has settled. */
+  /** Moves time on, firing on the way what becomes due, each timer at its own time and after all before it has settled.
+   * @throws RejectedError `INVALID_ARGUMENT` for milliseconds that are no number from 0. */
   advance(ms: number): Promise<void>;
   /** Moves to the next timer and fires it; false when there is none. */
   runNext(): Promise<boolean>;
@@ -46,8 +49,17 @@ export function turn(): Promise<void> {
   return new Promise((resolve) => systemClock.defer(resolve));
 }
 
-/** Makes a clock that moves only when told. */
+const optionsSchema = optionsOf<VirtualClockOptions>({
+  start: z.number().optional(),
+  defer: functionOf<(callback: () => void) => void>(
+    "is no function; give one that takes a callback",
+  ).optional(),
+});
+const advanceSchema = z.strictObject({ ms: z.number().nonnegative() });
+
+/** Makes a clock that moves only when told. @throws RejectedError `INVALID_ARGUMENT`. */
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
+  check("virtualClock", optionsSchema, options);
   const { start = VIRTUAL_START, defer = (callback) => systemClock.defer(callback) } = options;
   const timers = new TimerQueue<SetTimer>();
   const handedOut = options.defer !== undefined;
@@ -91,6 +103,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
       });
     },
     async advance(ms) {
+      check("advance", advanceSchema, { ms });
       const until = elapsed + ms;
       await settle();
       while (await fire(start + until));

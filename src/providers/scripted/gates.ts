@@ -5,7 +5,8 @@
  * - G1 A gate exists as soon as it is named and is closed until it is opened; an open gate holds nobody.
  * - G2 Those who wait go through in the order in which they arrived.
  */
-import { RejectedError } from "../../protocol/errors.ts";
+import { z } from "zod";
+import { check } from "../../platform/check.ts";
 
 /** Places at which scripted agents wait until a test lets them pass. */
 export interface Gates {
@@ -33,6 +34,8 @@ interface Gate {
   readonly watchers: Set<() => void>;
 }
 
+const counts = z.strictObject({ count: z.number().int().nonnegative().optional() });
+
 /** Makes gates, all of them closed. */
 export function createGates(): Gates {
   const gates = new Map<string, Gate>();
@@ -40,13 +43,14 @@ export function createGates(): Gates {
   const named = (name: string): Gate => {
     let gate = gates.get(name);
     if (gate === undefined) {
-      if (name === "") throw new RejectedError("INVALID_ARGUMENT", "A gate needs a name; give one.");
+      check("a gate", z.string().min(1, "A gate needs a name; give one"), name);
       gate = { open: allOpen, arrivals: 0, waiting: new Set(), watchers: new Set() };
       gates.set(name, gate);
     }
     return gate;
   };
-  const letThrough = (name: string, count = Infinity): void => {
+  const letThrough = (name: string, count?: number): void => {
+    check("letThrough", counts, { count });
     const { waiting } = named(name);
     for (const go of [...waiting].slice(0, count)) go();
   };
@@ -65,6 +69,7 @@ export function createGates(): Gates {
       for (const name of gates.keys()) open(name);
     },
     arrived(name, count = 1) {
+      check("arrived", counts, { count });
       const gate = named(name);
       return new Promise((resolve) => {
         const look = (): void => {

@@ -7,7 +7,7 @@
  *   transcript (N2); all else comes from the request.
  */
 import { z } from "zod";
-import { check, clockSchema, optionsOf, withMethods } from "../../platform/check.ts";
+import { check, clip, clockSchema, optionsOf, withMethods } from "../../platform/check.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { resolveReference, ROOT_PATH } from "../../protocol/agent-path.ts";
 import { RejectedError } from "../../protocol/errors.ts";
@@ -28,6 +28,7 @@ import {
   type ScriptEntry,
   type StepFunction,
 } from "./script.ts";
+import { isStep, stepSchema } from "./script-checks.ts";
 
 /** Scripts by agent path; `*` is for every path that has none of its own. */
 export type Scripts = Readonly<Record<string, Script>>;
@@ -96,12 +97,6 @@ interface Book {
   program: Program;
 }
 
-const isStep = (value: unknown): boolean =>
-  typeof value === "function" || Array.isArray((value as Partial<ScriptedStep> | null)?.acts);
-const step = z.custom<ScriptedStep | StepFunction>(
-  isStep,
-  "is no step; use those of `script`, or a function",
-);
 const scriptSchema = z.custom<Script>(
   (value) =>
     typeof value === "function" ||
@@ -112,6 +107,7 @@ const scriptSchema = z.custom<Script>(
   "is no script; give a list of steps of `script`, or a function",
 );
 
+const appended = z.strictObject({ path: z.string(), steps: scriptSchema });
 const scriptedArguments = z.strictObject({
   scripts: z.record(z.string(), scriptSchema),
   options: optionsOf<ScriptedOptions>({
@@ -119,7 +115,7 @@ const scriptedArguments = z.strictObject({
     gates: withMethods<Gates>("are no gates; give what `createGates()` returns", "pass", "open").optional(),
     models: z.record(z.string(), optionsOf<Partial<ModelInfo>>(modelShape)).optional(),
     defaultModel: z.string().min(1).optional(),
-    otherwise: step.optional(),
+    otherwise: stepSchema.optional(),
     recorded: z.number().int().min(0).optional(),
   }),
 });
@@ -206,6 +202,7 @@ export function scripted(scripts: Scripts, options: ScriptedOptions = {}): Scrip
     openSession: async () => ({ step, close: async () => {} }),
     requests: (path) => [...(records.get(path) ?? [])],
     append(path, ...added) {
+      check("append", appended, { path, steps: added });
       if (path !== ANY) requirePath(path);
       const before = books.get(path)?.script ?? [];
       if (typeof before === "function") {
@@ -251,10 +248,10 @@ function leftOver(
 
 function requirePath(key: string): void {
   if (!key.startsWith("/")) {
-    const message = `\`${key}\` is no agent path; scripts are keyed by paths such as /root/worker, or by \`*\`.`;
-    throw new RejectedError("INVALID_ARGUMENT", message, { argument: "scripts", value: key });
+    const message = `\`${clip(key)}\` is no agent path; scripts are keyed by paths such as /root/worker, or by \`*\`.`;
+    throw new RejectedError("INVALID_ARGUMENT", message, { argument: "scripts", value: clip(key) });
   }
-  resolveReference(ROOT_PATH, key);
+  resolveReference(ROOT_PATH, key, `The script's key \`${clip(key)}\``);
 }
 
 function fillModels(models: Readonly<Record<string, Partial<ModelInfo>>>): Record<string, ModelInfo> {

@@ -4,11 +4,13 @@
  *
  * A step on its own that answers nothing yet (`think`, `gate`, `pause`, `usage`, `finish`) belongs to the answer that follows
  * it in the list. `together` makes one response of several steps. Playing them is `play.ts`, finding the next `program.ts`.
+ * Each word refuses what it cannot take with `INVALID_ARGUMENT`, at once.
  */
 import type { AskedAbout } from "../../protocol/wait.ts";
 import type { StepEvent, StepUsage } from "../../protocol/provider-events.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { ScriptContext } from "./context.ts";
+import { checkWord } from "./script-checks.ts";
 
 /** Text, or how to make it from what the model was sent. */
 export type ScriptedText = string | ((context: ScriptContext) => string);
@@ -92,26 +94,31 @@ const one = (act: Act): ScriptedStep => ({ acts: [act] });
 
 /** Visible text; the answer of the run when nothing is called beside it. */
 export function say(text: ScriptedText): ScriptedStep {
+  checkWord("say", { text });
   return one({ kind: "text", text });
 }
 
 /** Reasoning of the response that follows. */
 export function think(text: ScriptedText): ScriptedStep {
+  checkWord("think", { text });
   return one({ kind: "reasoning", text });
 }
 
 /** Calls a tool. */
 export function call(name: string, input: ScriptedInput = {}): ScriptedStep {
+  checkWord("call", { name, input });
   return one({ kind: "call", name, input });
 }
 
 /** Calls a tool with arguments exactly as written, such as broken JSON. */
 export function callWithText(name: string, input: string): ScriptedStep {
+  checkWord("callWithText", { name, input });
   return one({ kind: "call", name, input });
 }
 
 /** `spawn_agent`; the options have the tool's own names, such as `fork_turns`. */
 export function spawn(name: string, message: ScriptedText, options: JsonObject = {}): ScriptedStep {
+  checkWord("spawn", { name, message, options });
   return call("spawn_agent", (context) => ({
     task_name: name,
     message: textOf(message, context),
@@ -121,26 +128,31 @@ export function spawn(name: string, message: ScriptedText, options: JsonObject =
 
 /** `send_message`, which starts no run. */
 export function send(target: string, message: ScriptedText): ScriptedStep {
+  checkWord("send", { target, message });
   return call("send_message", (context) => ({ target, message: textOf(message, context) }));
 }
 
 /** `followup_task`; the options have the tool's own names. */
 export function followUp(target: string, message: ScriptedText, options: JsonObject = {}): ScriptedStep {
+  checkWord("followUp", { target, message, options });
   return call("followup_task", (context) => ({ target, message: textOf(message, context), ...options }));
 }
 
 /** `wait_agent`; the options have the tool's own names, such as `targets` and `timeout_ms`. */
 export function wait(options: JsonObject = {}): ScriptedStep {
+  checkWord("wait", { options });
   return call("wait_agent", options);
 }
 
 /** `interrupt_agent`; the options have the tool's own names. */
 export function interrupt(target: string, options: JsonObject = {}): ScriptedStep {
+  checkWord("interrupt", { target, options });
   return call("interrupt_agent", { target, ...options });
 }
 
 /** `list_agents`; the options have the tool's own names. */
 export function list(options: JsonObject = {}): ScriptedStep {
+  checkWord("list", { options });
   return call("list_agents", options);
 }
 
@@ -151,32 +163,38 @@ export function report(result: Json): ScriptedStep {
 
 /** Asks the user a question; the answer is the next request's tool result. */
 export function ask(question: ScriptedText): ScriptedStep {
+  checkWord("ask", { text: question });
   return one({ kind: "request", asks: "question", text: question, about: null });
 }
 
 /** Asks for an approval, of a call of a tool where one is named. */
 export function approve(text: ScriptedText, about: AskedAbout | null = null): ScriptedStep {
+  checkWord("approve", { text, about });
   return one({ kind: "request", asks: "approval", text, about });
 }
 
 /** Waits at a named gate until the test opens it, after the request was accepted unless `beforeAcceptance` is set. */
 export function gate(name: string, options: { readonly beforeAcceptance?: boolean } = {}): ScriptedStep {
+  checkWord("gate", { name, options });
   const beforeAcceptance = options.beforeAcceptance ?? false;
   return one({ kind: "gate", name, beforeAcceptance, ignoresAbort: false });
 }
 
 /** Waits at a gate, deaf to the abort signal, and then answers as if nothing had happened (INT-3). */
 export function ignoreAbort(untilGate: string): ScriptedStep {
+  checkWord("ignoreAbort", { untilGate });
   return one({ kind: "gate", name: untilGate, beforeAcceptance: false, ignoresAbort: true });
 }
 
 /** Lets time pass on the provider's clock. */
 export function pause(ms: number): ScriptedStep {
+  checkWord("pause", { ms });
   return one({ kind: "pause", ms });
 }
 
 /** Fails the request. It leaves no answer: the next request, a retry or the next run's, gets the step that follows. */
 export function fail(options: FailOptions = {}): ScriptedStep {
+  checkWord("fail", { options });
   return one({ kind: "fail", options });
 }
 
@@ -187,11 +205,13 @@ export function stall(): ScriptedStep {
 
 /** Figures in place of those counted from the text; `null` reports none. */
 export function usage(figures: Partial<StepUsage> | null): ScriptedStep {
+  checkWord("usage", { figures });
   return one({ kind: "usage", figures });
 }
 
 /** The reason with which the response finishes, in place of `tool_calls` or `stop`. */
 export function finish(reason: FinishReason): ScriptedStep {
+  checkWord("finish", { reason });
   return one({ kind: "finish", reason });
 }
 
@@ -202,11 +222,13 @@ export function end(): ScriptedStep {
 
 /** One response made of several: reasoning, text, parallel calls, with gates and pauses between them. */
 export function together(...steps: readonly ScriptedStep[]): ScriptedStep {
+  checkWord("together", { steps });
   return { acts: steps.flatMap((step) => step.acts) };
 }
 
 /** The same step for a number of requests, or for all that follow when none is given. */
 export function repeat(step: ScriptedStep | StepFunction, times: number = Infinity): RepeatedStep {
+  checkWord("repeat", { step, times });
   return { step, times };
 }
 
