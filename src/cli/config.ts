@@ -2,7 +2,7 @@
  * The user's own module, by `--config` or COPPICE_CONFIG: its default export is what `createRuntime` takes, but for the store.
  * It is code and is run, so nothing is looked for where it was not named.
  */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { RuntimeOptions } from "../runtime/options.ts";
@@ -18,6 +18,8 @@ export async function loadConfig(option: string | undefined, taken: readonly str
   if (named === "") return { providers: {} };
   const path = resolve(named);
   if (!existsSync(path)) throw badUse(`there is no file ${path}; --config names a module of your own.`);
+  if (statSync(path).isDirectory())
+    throw badUse(`${path} is a folder; --config names a module of your own, such as a file in it.`);
   const given = await importOf(path);
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     throw badUse(

@@ -124,7 +124,7 @@ const OF_NO_THREAD: readonly ErrorCode[] = [
 ];
 
 function lookAt({ code, details }: CoppiceError, named: string | undefined): string | null {
-  const look = LOOK[code];
+  const look = details["missing"] === "checkpoint" ? "thread checkpoint list" : LOOK[code];
   if (look === undefined || OF_NO_THREAD.includes(code)) return look ?? null;
   const thread = [details["threadId"], named].find((id) => typeof id === "string" && isThreadId(id));
   return typeof thread === "string" ? `${look} ${thread}` : null;

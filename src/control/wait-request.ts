@@ -34,6 +34,13 @@ export function resolveWait(
   const works = new Set<WorkId>();
   const agents: ThreadId[] = [];
   for (const reference of input.targets ?? []) {
+    if (isWorkId(reference)) {
+      throw new RejectedError(
+        "INVALID_ARGUMENT",
+        `targets names agents, and ${reference} is a work; give it in \`works\`.`,
+        { argument: "targets", value: reference },
+      );
+    }
     const agent = resolveTarget(view, tree, from.path, reference, "targets");
     agents.push(agent.threadId);
     const asked = from.threadId === null ? [] : view.openWorksAskedBy(from.threadId);

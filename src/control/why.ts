@@ -24,8 +24,10 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   const mailbox = view.mailbox(agent.threadId);
   const reasons: string[] = [];
   const say = (text: string): void => void reasons.push(text);
-  if (owner === null) say("No process owns this tree now, so nothing runs; open it, or use --run.");
-  else say(`The tree is owned by ${owner}.`);
+  // Of one that never runs again that is all there is to say.
+  if (owner === null && agent.state === "open")
+    say("No process owns this tree now, so nothing runs; open it, or use --run.");
+  else if (owner !== null) say(`The tree is owned by ${owner}.`);
   const run = agent.currentRun === null ? undefined : view.run(agent.currentRun);
   const starts = run === undefined && startsRun(view, agent);
   if (agent.state !== "open") say(`It is ${agent.state}; it takes no mail and never runs again.`);
@@ -48,10 +50,13 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
       say(`It waits for an answer to ${request.kind} ${request.id}: ${request.text}`);
   } else if (mailbox.triggers > 0) {
     say(
-      `${mailbox.triggers} trigger-turn messages are pending${whatTheyStart(starts, live.position(agent.threadId))}.`,
+      `${counted(mailbox.triggers, "trigger-turn message")} pending${whatTheyStart(mailbox.triggers, starts, live.position(agent.threadId))}.`,
     );
   } else if (mailbox.unread > 0) {
-    say(`${mailbox.unread} unread messages are queue-only: they wait for the next run and start none.`);
+    const [wait, start] = mailbox.unread === 1 ? ["it waits", "starts"] : ["they wait", "start"];
+    say(
+      `${counted(mailbox.unread, "unread message")} queue-only: ${wait} for the next run and ${start} none.`,
+    );
   }
   if (mailbox.oldestUnreadAt !== null)
     say(`The oldest unread message came at ${iso(mailbox.oldestUnreadAt)}.`);
@@ -86,10 +91,15 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
   return { path: agent.path, status: stopped ? "stopped" : status.kind, reasons };
 }
 
-function whatTheyStart(starts: boolean, position: number): string {
-  if (!starts) return " and start nothing while a budget is spent";
+function counted(number: number, what: string): string {
+  return number === 1 ? `1 ${what} is` : `${number} ${what}s are`;
+}
+
+function whatTheyStart(messages: number, starts: boolean, position: number): string {
+  const start = messages === 1 ? "starts" : "start";
+  if (!starts) return ` and ${start} nothing while a budget is spent`;
   if (position > 0) return `; it is number ${position} in the queue for a permit and a slot`;
-  return " and start a run when the tree is owned and a permit is free";
+  return ` and ${start} a run when the tree is owned and a permit is free`;
 }
 
 /** `pins`: its mail starts a run as soon as it can be admitted. */

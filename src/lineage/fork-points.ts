@@ -100,7 +100,9 @@ function atMessage(reader: ThreadReader, seq: number | null): ForkPoint {
   if (seq === null || !Number.isSafeInteger(seq) || seq <= 0) {
     throw new RejectedError(
       "FORK_UNCOMMITTED_MESSAGE",
-      "The message has no place in the transcript yet; fork when a run has taken it in, or name an earlier one.",
+      seq === null
+        ? "The message has no place in the transcript yet; fork when a run has taken it in, or name an earlier one."
+        : `${reader.threadId} has ${reader.items} items, numbered from 1, and none with number ${seq}; name one of them.`,
       { seq: Number.isFinite(seq) ? seq : null },
     );
   }

@@ -81,7 +81,7 @@ function readyAt(view: StoreView, id: string, runId: string): Found {
   throw new RejectedError(
     "SOURCE_POINT_NOT_FOUND",
     `run ${run.ordinal} of ${agent.threadId} has no checkpoint of its workspace${found?.reason ? `: ${found.reason}` : ""}; list those of the thread.`,
-    { threadId: agent.threadId, runId: run.id },
+    { threadId: agent.threadId, runId: run.id, missing: "checkpoint" },
   );
 }
 

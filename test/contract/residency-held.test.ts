@@ -47,7 +47,7 @@ describe.each(STORES)("loaded without a run to go on with, on %s", (store) => {
     expect(await h.store.read((view) => view.mailbox(p.agent.threadId).triggers)).toBe(1);
     expect(await p.agent.status()).toMatchObject({ kind: "idle" });
     const why = (await p.agent.why()).reasons.join(" ");
-    expect(why).toContain("1 trigger-turn messages are pending and start nothing while a budget is spent.");
+    expect(why).toContain("1 trigger-turn message is pending and starts nothing while a budget is spent.");
     const outside = await h.tree.root.spawn("outside", "go");
     expect(await outside.work.outcome()).toMatchObject({ ending: "completed" });
     await p.agent.raiseBudget("tokens", 1_000_000);

@@ -8,11 +8,12 @@ import { decisionText } from "../../protocol/decision.ts";
 import { CoppiceError } from "../../protocol/errors.ts";
 import { isRequestId, type ThreadId } from "../../protocol/ids.ts";
 import { type AskedRequest, TreeReader } from "../../runtime/tree-reader.ts";
+import type { RuntimeRequestRecord } from "../../protocol/wait.ts";
 import type { Store } from "../../store/port.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
 import { findTree } from "../find-tree.ts";
-import { requestLines } from "../screen/request-lines.ts";
+import { answerCommand, requestLines } from "../screen/request-lines.ts";
 import { ago, opening } from "../screen/words.ts";
 import { openForReading, storePlace } from "../store-place.ts";
 import { clean, type Terminal } from "../terminal.ts";
@@ -101,7 +102,7 @@ function decide(
 ): Promise<void> {
   return commanding(
     options,
-    (store) => askerOf(store, id),
+    (store) => askerOf(store, id, options),
     async (at) => {
       const receipt = await act(terminal, at, "answer", { request: id, answer: decisionText(decision) });
       await goOn(
@@ -116,7 +117,7 @@ function decide(
 }
 
 /** The agent that waits for the approval. @throws CommandError when it is none, or is answered already. */
-async function askerOf(store: Store, id: string): Promise<ThreadId> {
+async function askerOf(store: Store, id: string, options: TreeOptions): Promise<ThreadId> {
   if (!isRequestId(id)) throw badUse(`\`${id}\` is not the id of an approval; it looks like req_….`, LIST);
   const request = await store.read((view) => view.request(id));
   if (request === undefined)
@@ -125,7 +126,15 @@ async function askerOf(store: Store, id: string): Promise<ThreadId> {
     throw notAsked(`${id} is ${request.status} already; nothing was answered.`, LIST);
   if (request.kind === "approval") return request.threadId;
   throw badUse(
-    `${id} is a question (${opening(request.text)}); answer it with --text "…".`,
-    `agent answer ${request.threadId} ${id}`,
+    `${id} is a question (${opening(request.text)}); answer it with: ${await answerTo(store, request, options)}`,
   );
+}
+
+async function answerTo(
+  store: Store,
+  { id, kind, threadId, treeId }: RuntimeRequestRecord,
+  options: TreeOptions,
+): Promise<string> {
+  const path = await store.read((view) => view.agent(threadId)?.path ?? threadId);
+  return answerCommand({ id, kind, path, treeId }, options);
 }

@@ -42,7 +42,7 @@ export function addDemo(program: Command, terminal: Terminal): void {
     example: "demo --dir ../elsewhere",
   })
     .description("watch a tree of agents look through a folder; scripted, needs no key and no network")
-    .option("--dir <folder>", "the folder; default: this one. Nothing outside of it is read")
+    .option("--dir <folder>", "the folder that it reads; nothing outside of it")
     .option("--resume", "go on with the newest one, after an interrupt or a crash")
     .option("--model <vendor/name>", "a real model, such as openai/gpt-5, through the AI SDK", notBlank)
     .addOption(new Option("--profile <name>", "the rules of the tree").choices(["default", "codex"]))

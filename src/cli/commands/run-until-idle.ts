@@ -46,10 +46,14 @@ export function follow(
   { json, untold, onAsked }: Told,
 ): AsyncDisposable {
   const stop = new AbortController();
+  // Loading is tried several times, each with its event; what is in the way is told once.
+  const failures = new Set<string>();
   const following = (async () => {
     for await (const event of handle.events({ after, signal: stop.signal })) {
       const line = json || untold?.(event) === true ? null : plainLine(terminal, event);
-      if (line !== null) terminal.note(line);
+      const again = event.type === "agent.load_failed" && line !== null && failures.has(line);
+      if (line !== null && !again) terminal.note(line);
+      if (event.type === "agent.load_failed" && line !== null) failures.add(line);
       if (event.type === "request.opened") await onAsked?.();
     }
   })();

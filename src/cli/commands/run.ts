@@ -46,7 +46,7 @@ export function addRun(program: Command, terminal: Terminal): void {
       notBlank,
     )
     .option("--effort <level>", "how much it thinks, where its provider has levels", notBlank)
-    .option("--dir <folder>", "the folder that it works in; default: this one", ".")
+    .option("--dir <folder>", "the folder that it works in", ".")
     .addOption(new Option("--profile <name>", "the rules of the tree").choices(Object.keys(PROFILES)))
     .addOption(paceOption().hideHelp())
     .action(async (given: string | undefined, options: Options) => {

@@ -45,7 +45,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
     .option("--title <title>", "1 to 200 characters; its objective, too")
     .option("--provider <name>", `where it begins: ${PROVIDER_HELP}; default: ${PRACTICE[0]}`, notBlank)
     .option("--model <vendor/name>", "a model of the AI SDK, such as openai/gpt-5", notBlank)
-    .option("--workspace <folder>", "the folder that it is about; default: this one", ".")
+    .option("--workspace <folder>", "the folder that it is about", ".")
     .addOption(
       new Option("--continuity <how>", "projected-only: each run gets the pinned context alone").choices([
         "resume-native",

@@ -21,7 +21,7 @@ export function requestLines(
 
 /** What is typed to answer. A question's names the tree, since a path alone means the newest one; either names the request. */
 export function answerCommand(
-  { path, id, treeId, kind }: AskedRequest,
+  { path, id, treeId, kind }: Pick<AskedRequest, "id" | "treeId" | "kind"> & { readonly path: string },
   { store }: { readonly store?: string },
 ): string {
   if (kind === "approval") return `${commandLine(`approvals approve ${id}`, { store })}  (or: deny)`;

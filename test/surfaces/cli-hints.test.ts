@@ -1,0 +1,69 @@
+/** What commands say when something is not as it was meant: what is wrong, and what to type next. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { scripted } from "../../src/providers/scripted/provider.ts";
+import { ask, repeat, say } from "../../src/providers/scripted/script.ts";
+import { createRuntime } from "../../src/runtime/create-runtime.ts";
+import { openSqliteStore } from "../../src/store/sqlite.ts";
+import { Place, rowsOf } from "../support/cli.ts";
+import { ended } from "../support/cli-here.ts";
+
+const place = new Place();
+const run = (...args: readonly string[]) => ended([...args, "--store", place.store]);
+let asking = "";
+let question = "";
+
+beforeAll(async () => {
+  await using runtime = await createRuntime({
+    store: await openSqliteStore({ path: place.store }),
+    providers: { scripted: scripted({ "*": [ask("which port?"), repeat(say("done"))] }) },
+  });
+  const tree = await runtime.openTree({ provider: "scripted" });
+  await tree.root.send("begin");
+  await tree.idle();
+  asking = tree.id;
+  question = (await tree.requests())[0]!.id;
+});
+afterAll(() => place[Symbol.dispose]());
+
+test("a question that is taken for an approval is answered with a command that is told whole", async () => {
+  const { exit, aside } = await run("approvals", "approve", question);
+  expect(exit).toBe(2);
+  expect(aside).toContain(
+    `answer it with: npx coppice agent answer /root ${question} --tree ${asking} --store ${place.store} --text "…"`,
+  );
+});
+
+test("--config that names a folder says so", async () => {
+  const folder = join(place.path, "folder");
+  mkdirSync(folder);
+  const { exit, aside } = await run("run", "hello", "--config", folder);
+  expect(exit).toBe(2);
+  expect(aside).toContain(`${folder} is a folder; --config names a module of your own`);
+});
+
+test("no help says a default twice", async () => {
+  for (const command of [["run"], ["demo"], ["thread", "new"]])
+    expect((await ended([...command, "--help"])).out).not.toMatch(/default: this one/);
+});
+
+test("C5.1 a fork at message 0 is told which messages there are", async () => {
+  const [thread] = rowsOf((await run("thread", "new", "--title", "one", "--json")).out);
+  const { exit, aside } = await run("thread", "fork", thread.id, "--at", "message:0");
+  expect(exit).toBe(3);
+  expect(aside).toMatch(/has 0 items, numbered from 1, and none with number 0/);
+});
+
+test("a checkpoint that is not there points to those that are", async () => {
+  const [thread] = rowsOf((await run("thread", "new", "--title", "two", "--json")).out);
+  await run("thread", "continue", thread.id, "hello", "--pace", "0");
+  const { exit, aside } = await run("thread", "checkpoint", "remove", thread.id, "1");
+  expect(exit).toBe(3);
+  expect(aside).toContain(`See: npx coppice thread checkpoint list ${thread.id} --store ${place.store}`);
+});
+
+test("a program that is missing is told once while the tree runs", async () => {
+  const { aside } = await run("run", "hello", "--provider", "acp:there-is-no-such-program");
+  expect(aside.match(/cannot be loaded: /g)).toHaveLength(1);
+});
