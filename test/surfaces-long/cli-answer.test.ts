@@ -114,11 +114,7 @@ describe("what an agent asks", () => {
     const refused = [
       [2, "nonsense", /not the id of an approval/],
       [3, "req_nobody", /no request req_nobody is in .*npx coppice approvals/],
-      [
-        2,
-        opened("/root/live"),
-        /is a question .*answer it with --text .*See: npx coppice agent answer thread_\S+ req_/,
-      ],
+      [2, opened("/root/live"), /is a question .*answer it with: npx coppice agent answer \S+ req_/],
       [3, opened("/root/careful"), /is resolved already; nothing was answered/],
     ] as const;
     const ended = await Promise.all(refused.map(([, id]) => place.run("approvals", "approve", id)));

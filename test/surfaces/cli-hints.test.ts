@@ -63,6 +63,32 @@ test("a checkpoint that is not there points to those that are", async () => {
   expect(aside).toContain(`See: npx coppice thread checkpoint list ${thread.id} --store ${place.store}`);
 });
 
+test("a message with --run that starts nothing points to what does", async () => {
+  const [thread] = rowsOf((await run("thread", "new", "--title", "three", "--json")).out);
+  const { exit, aside } = await run("agent", "send", thread.id, "hello", "--run");
+  expect(exit).toBe(0);
+  expect(aside).toContain(
+    `A message starts no run, and it is not read yet. To give a task: npx coppice agent followup`,
+  );
+});
+
+test("BUD-2 a budget that is spent at once, and one of a closed agent, are told; so are closed agents", async () => {
+  const made = await run("run", "hello", "--pace", "0");
+  const tree = /--tree (thread_\w+)/.exec(made.aside)![1]!;
+  const spent = await run("agent", "budget", "/root", "--tree", tree, "--tokens", "0");
+  expect(spent.out).toMatch(/are used, so it is spent and starts nothing\.$/m);
+  await run("agent", "close", "/root", "--tree", tree);
+  const shown = await run("tree", "--tree", tree);
+  expect(shown.out).toContain(
+    `No agent is open. The closed ones: npx coppice tree --closed --tree ${tree} --store ${place.store}\n`,
+  );
+  const why = await run("why", "/root", "--tree", tree);
+  expect(why.out).toContain("never runs again");
+  expect(why.out).not.toContain("open it, or use --run");
+  const refused = await run("agent", "budget", "/root", "--tree", tree, "--tokens", "5");
+  expect([refused.exit, refused.aside]).toEqual([3, expect.stringContaining("/root is closed")]);
+});
+
 test("a program that is missing is told once while the tree runs", async () => {
   const { aside } = await run("run", "hello", "--provider", "acp:there-is-no-such-program");
   expect(aside.match(/cannot be loaded: /g)).toHaveLength(1);

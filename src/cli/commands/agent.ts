@@ -59,7 +59,14 @@ export function addAgent(program: Command, terminal: Terminal): void {
           owner: `${number} is in the mailbox of ${target}. It starts nothing: it is read before the next step.`,
           here: `${number} is in the mailbox of ${target}. No process runs the tree: it is read when the agent next runs.`,
         });
-        if (options.run === true) await runHere(terminal, at, options, receipt);
+        if (options.run !== true) return;
+        await runHere(terminal, at, options, receipt);
+        if (receipt.appliedBy === "owner") return;
+        const { unread } = await at.store.read((view) => view.mailbox(at.agent.threadId));
+        if (unread > 0)
+          terminal.note(
+            `A message starts no run, and it is not read yet. To give a task: ${commandLine(`agent followup ${target}`, { ...given(options), run: true }, '"…"')}`,
+          );
       });
     });
 

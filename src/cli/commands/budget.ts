@@ -1,7 +1,7 @@
 /** `coppice agent budget`: another limit for tokens, money or time of an agent and all below it (BUD-2). */
 import { type Command, InvalidArgumentError } from "commander";
 import type { Usage } from "../../protocol/usage.ts";
-import { badUse } from "../failure.ts";
+import { badUse, CommandError, EXIT } from "../failure.ts";
 import { figure } from "../screen/words.ts";
 import type { Terminal } from "../terminal.ts";
 import { act, commanding, RUN_JSON, runHere, type RunOptions, tell, withRun } from "./commanding.ts";
@@ -35,10 +35,17 @@ export function addBudget(agent: Command, terminal: Terminal): void {
     .action(async (target: string, options: Options) => {
       const { budget, value, words } = budgetOf(options);
       await commanding(options, target, async (at) => {
-        const { path } = at.agent;
+        const { path, state } = at.agent;
+        if (state !== "open") {
+          throw new CommandError(
+            EXIT.notFound,
+            "AGENT_CLOSED",
+            `${path} is ${state} and never runs again; no budget of it was changed.`,
+          );
+        }
         const receipt = await act(terminal, at, "raise_budget", { target, budget, limit: value });
         const usage = await at.store.read((view) => view.usageUnder(at.tree.id, path));
-        const said = `${path} and all below it: ${words}${usedWords(budget, usage)}.`;
+        const said = `${path} and all below it: ${words}${usedWords(budget, value, usage)}.`;
         tell(terminal, options, receipt, { owner: said, here: said });
         if (options.run === true) await runHere(terminal, at, options, receipt);
       });
@@ -70,10 +77,12 @@ function atMost(amount: string): string {
 }
 
 /** Since it is of all that was ever used, and not of what comes. A clock starts anew after each rest. */
-function usedWords(budget: string, { inputTokens, outputTokens, cost }: Usage): string {
-  if (budget === "tokens") return `; ${figure(inputTokens + outputTokens)} are used`;
-  if (budget === "money") return cost === null ? "; what is used is not known" : `; ${cost} are used`;
-  return "";
+function usedWords(budget: string, limit: number | null, { inputTokens, outputTokens, cost }: Usage): string {
+  const used = budget === "tokens" ? inputTokens + outputTokens : cost;
+  if (budget === "wallClock") return "";
+  if (used === null) return "; what is used is not known";
+  const spent = limit !== null && used >= limit ? ", so it is spent and starts nothing" : "";
+  return `; ${budget === "tokens" ? figure(used) : used} are used${spent}`;
 }
 
 function limit(whole: boolean) {

@@ -1,5 +1,6 @@
 /** `coppice doctor`: what is on this machine, and what is missing for what. Keys are named, never shown. */
-import { existsSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Command } from "commander";
 import { provenDead } from "../../platform/process-identity.ts";
 import type { ThreadCapabilities } from "../../protocol/provider-capabilities.ts";
@@ -88,7 +89,10 @@ async function checkStore(place: StorePlace): Promise<{ readonly state: string; 
         else if (counts === null) broken.push(id);
       }
     }
-    if (broken.length === 0) return { state: `in order, ${counted(trees, "tree")}`, exit: EXIT.ok };
+    if (broken.length === 0) {
+      const order = isWritable(place.path) ? "in order" : "can be read and not written";
+      return { state: `${order}, ${counted(trees, "tree")}`, exit: EXIT.ok };
+    }
     return {
       state: `${broken.length} of ${counted(trees, "tree")} with rows that cannot be read: ${named(broken)}`,
       exit: EXIT.store,
@@ -96,6 +100,16 @@ async function checkStore(place: StorePlace): Promise<{ readonly state: string; 
   } catch (error) {
     const failure = failureOf(error);
     return { state: failure.message, exit: failure.exit };
+  }
+}
+
+/** What is written to the store goes into files beside it first. */
+function isWritable(path: string): boolean {
+  try {
+    for (const written of [path, dirname(path)]) accessSync(written, constants.W_OK);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -7,7 +7,7 @@ import { TreeReader, type UnreadableRow } from "../../runtime/tree-reader.ts";
 import { listTrees, type TreeSummary } from "../../runtime/trees.ts";
 import { commandLine } from "../screen/command-line.ts";
 import { ago, counted } from "../screen/words.ts";
-import { openForReading, storePlace } from "../store-place.ts";
+import { newStorePlace, openForReading, storePlace } from "../store-place.ts";
 import { clean, fit, type Terminal, widthOf, wrap } from "../terminal.ts";
 import { type StoreOptions, withStore } from "./options.ts";
 
@@ -15,7 +15,8 @@ const SHOWN_TREES = 5;
 
 export function addHome(program: Command, terminal: Terminal, version: string): void {
   withStore(program, { json: "one object", example: "demo" }).action(async (options: StoreOptions) => {
-    const place = storePlace(options.store);
+    const found = storePlace(options.store);
+    const place = existsSync(found.path) ? found : newStorePlace(options.store);
     const trees = existsSync(place.path) ? await readTrees(options) : [];
     if (options.json === true) {
       terminal.json({ version, store: place, trees });
@@ -76,6 +77,7 @@ function next(
   if (trees.length === 0) {
     return [
       [commandLine("demo", { store }), "see a tree of agents at work; needs no key"],
+      [commandLine("run", { store }, '"…"'), "give an agent a task of yours"],
       ["npx coppice doctor", "what is on this machine"],
       ["npx coppice --help", "all commands"],
     ];

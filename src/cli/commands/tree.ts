@@ -131,12 +131,16 @@ function lines(
   return [
     terminal.paint("bold", clip(head, terminal.room)),
     terminal.paint("dim", tree.id),
-    ...treeLines(terminal, {
-      agents,
-      now: systemClock.now(),
-      live: false,
-      ...(words === null ? {} : { words }),
-    }),
+    ...(agents.length === 0
+      ? [
+          `No agent is open. The closed ones: ${commandLine("tree", { closed: true, tree: tree.id, store: options.store })}`,
+        ]
+      : treeLines(terminal, {
+          agents,
+          now: systemClock.now(),
+          live: false,
+          ...(words === null ? {} : { words }),
+        })),
     ...unreadable.map((row) => terminal.paint("red", clip(`cannot be read: ${rowName(row)}`, terminal.room))),
     ...requestLines(terminal, requests, options),
     ...(owner === null ? goOnLines(terminal, tree, agents, options) : []),
