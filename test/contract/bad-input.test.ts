@@ -129,6 +129,7 @@ const TOOLS: Readonly<Record<string, Bad>> = {
       nobody({ targets: ["$foreign"] }, /is in this tree; list the agents/),
       wrong("name out of grammar", { targets: ["No Such!"] }, /targets.*lowercase/),
       wrong("unknown work", { works: [`wrk_${"a".repeat(21)}`] }, /works|work/),
+      wrong("a work among agents", { targets: [`wrk_${"a".repeat(21)}`] }, /is a work; give it in `works`/),
       wrong("work of another tree", { works: ["$foreignWork"] }, /works|work/),
       wrong("too large", { targets: [HUGE] }, /at most \d+ are taken/),
       wrong("text that is not well formed", { targets: [LONE] }, /targets is not well-formed/),

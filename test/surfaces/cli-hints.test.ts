@@ -93,3 +93,33 @@ test("a program that is missing is told once while the tree runs", async () => {
   const { aside } = await run("run", "hello", "--provider", "acp:there-is-no-such-program");
   expect(aside.match(/cannot be loaded: /g)).toHaveLength(1);
 });
+
+test("C7.6 a fork that is merged again says that there is nothing new", async () => {
+  const [thread] = rowsOf((await run("thread", "new", "--title", "four", "--json")).out);
+  await run("thread", "continue", thread.id, "port 8080", "--pace", "0");
+  const [forked] = rowsOf((await run("thread", "fork", thread.id, "--json")).out);
+  await run("thread", "continue", forked.thread.id, "tabs", "--pace", "0");
+  expect((await run("thread", "merge", forked.thread.id)).out).toContain("up to run 1 is told with the next");
+  await run("thread", "continue", thread.id, "go on", "--pace", "0");
+  const again = await run("thread", "merge", forked.thread.id);
+  expect(again.out).toMatch(/brings nothing new into .*: what it did up to run 1 was told there before\./);
+  expect(again.out).not.toContain("is told with the next");
+});
+
+test("`coppice` names the store that `run` would make, and `run`", async () => {
+  const before = process.cwd();
+  const { XDG_DATA_HOME } = process.env;
+  const empty = join(place.path, "empty");
+  mkdirSync(empty);
+  process.env["XDG_DATA_HOME"] = join(empty, "data");
+  process.chdir(empty);
+  try {
+    const { out } = await ended([]);
+    expect(out).toContain("empty/.coppice/store.db (none yet)");
+    expect(out).toContain('npx coppice run "…"');
+  } finally {
+    process.chdir(before);
+    if (XDG_DATA_HOME === undefined) delete process.env["XDG_DATA_HOME"];
+    else process.env["XDG_DATA_HOME"] = XDG_DATA_HOME;
+  }
+});

@@ -87,6 +87,12 @@ describe.skipIf(!sealable)(`a store in a folder that cannot be written${unsealed
     },
   );
 
+  test("REC-3 `doctor` says that it can be read and not written", async () => {
+    const ended = await place.start(["doctor", "--store", store]).ended;
+    expect(ended).toMatchObject({ code: 0 });
+    expect(ended.stdout).toContain("can be read and not written, 1 tree");
+  });
+
   test("REC-3 what writes names the cause, and that it can be read", async () => {
     const ended = await place.start(["agent", "send", "/root", "hello", "--store", store]).ended;
     expect(ended).toMatchObject({ code: 5, stdout: "" });

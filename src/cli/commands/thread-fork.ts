@@ -78,8 +78,21 @@ export function addThreadFork(thread: Command, terminal: Terminal): void {
         const { appliedBy, answer } = await actOn(terminal, at, into, "merge_back", args, options);
         const transfer = await at.threads.transfers(into.id, { limit: 10_000 });
         const made = transfer.rows.find((row) => row.id === answer["transfer_id"]);
+        const before = transfer.rows.some(
+          ({ id: other, type, sourceThreadId, consumedAt, sourcePoint }) =>
+            made !== undefined &&
+            other !== made.id &&
+            type === "merge_back" &&
+            sourceThreadId === found.id &&
+            consumedAt !== null &&
+            sourcePoint.ordinal >= made.sourcePoint.ordinal,
+        );
+        const told = before
+          ? `${titleOf(found)} brings nothing new into ${titleOf(into)}: what it did up to run ${made!.sourcePoint.ordinal} was told there before.`
+          : null;
         tellChange(terminal, options, appliedBy, { ...answer, into: into.id }, [
-          `${titleOf(found)} comes back into ${titleOf(into)}: what it did${made === undefined ? "" : ` up to run ${made.sourcePoint.ordinal}`} is told with the next message there.`,
+          told ??
+            `${titleOf(found)} comes back into ${titleOf(into)}: what it did${made === undefined ? "" : ` up to run ${made.sourcePoint.ordinal}`} is told with the next message there.`,
           `Next: ${continueCommand(into.id, options)}`,
         ]);
       }),
