@@ -17,6 +17,7 @@ import type { ProvenDead } from "../protocol/process-identity.ts";
 import { liveOwner } from "../control/live-owner.ts";
 import { applyCommand, askedOf, givenBy, refuseCommand } from "../control/inbox.ts";
 import { recoverUnowned } from "../control/recovery.ts";
+import { untilMended } from "../control/until-mended.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
 import { abortable, type Begin, type CallOptions } from "../platform/abortable.ts";
 import { check } from "../platform/check.ts";
@@ -25,8 +26,9 @@ import { canonicalJson } from "../platform/canonical-json.ts";
 import { sha256 } from "../platform/digest.ts";
 import { createIds, type Ids, systemRandom } from "../platform/ids.ts";
 import { createRedactor } from "../platform/redact.ts";
+import { silentLogger } from "../platform/logger.ts";
 import { ownIdentity, provenDead } from "../platform/process-identity.ts";
-import type { Store, StoreView } from "../store/port.ts";
+import type { Store, StoreTx, StoreView } from "../store/port.ts";
 import { RUNTIME } from "./arguments.ts";
 import { withoutOwner } from "./without-owner.ts";
 
@@ -207,26 +209,32 @@ async function applyHere(
     if (CoppiceError.is(error) && error.code === "NOT_OWNER") return null;
     throw error;
   }
-  try {
-    return await store.commit(lease, (tx) => {
+  const look = (tx: StoreTx): Transaction => new Transaction(tx, withoutOwner(tx, treeId, ids, given));
+  const apply = (): Promise<CommandReceipt | null> =>
+    store.commit(lease, (tx) => {
       if (tx.command(command.id) === undefined) tx.putCommand(command);
       const row = tx.command(command.id)!;
       if (!isSame(row, command)) return null;
       if (row.state === "pending") {
-        const plan = new Transaction(tx, withoutOwner(tx, treeId, ids, given));
+        const plan = look(tx);
         if (RECONCILES.has(command.verb)) recoverUnowned(plan, given.lineage.reservationTtlMs);
         applyCommand(plan, row, () => "");
         return { appliedBy: "here", answer: tx.command(command.id)!.answer as JsonObject } as const;
       }
       return receiptOf(row);
     });
+  try {
+    return await untilMended(apply, {
+      treeId,
+      shared: { logger: silentLogger },
+      commit: (plan) => store.commit(lease, (tx) => plan(look(tx))),
+    });
   } catch (error) {
     if (!CoppiceError.is(error) || error.family !== "rejected" || error.code === "FENCED") throw error;
     // Refused is answered: the next owner must not find it pending, and carry it out after all.
     await store.commit(lease, (tx) => {
       const row = tx.command(command.id);
-      if (row !== undefined)
-        refuseCommand(new Transaction(tx, withoutOwner(tx, treeId, ids, given)), row, error);
+      if (row !== undefined) refuseCommand(look(tx), row, error);
     });
     throw error;
   } finally {

@@ -129,7 +129,12 @@ const CASES: readonly (readonly [code: string, exit: number, next: RegExp, comma
   ["SOURCE_POINT_NOT_FOUND", 3, /wait for one/, "thread fork :empty"],
   ["SOURCE_POINT_UNSTABLE", 1, /wait for its end/, "thread fork :asking --at run:1"],
   ["SOURCE_POINT_ROLLED_BACK", 3, /take a run that the thread still has/, "thread fork :rolled --at run:2"],
-  ["FORK_UNCOMMITTED_MESSAGE", 3, /none with number 0; name one of them/, "thread fork :plain --at message:0"],
+  [
+    "FORK_UNCOMMITTED_MESSAGE",
+    3,
+    /none with number 0; name one of them/,
+    "thread fork :plain --at message:0",
+  ],
   ["FORK_NATIVE_UNSUPPORTED", 2, /replay/, "thread fork :plain --strategy native"],
   ["FORK_SEED_EMPTY", 2, /start a new thread/, "thread fork :plain --at message:2 --strategy replay"],
   ["TRANSFER_STATE_INVALID", 2, /cannot be changed any more/, "handoff edit :delivered text"],
