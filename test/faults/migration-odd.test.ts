@@ -5,8 +5,9 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Store } from "../../src/store/port.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { claimTree } from "../../src/testing/store-harness.ts";
-import { sampleProviderThread } from "../../src/testing/store-records-threads.ts";
+import { sampleProviderThread, sampleTransfer } from "../../src/testing/store-records-threads.ts";
 import { sampleAgent, sampleId, sampleRun, sampleTree, sampleWork } from "../../src/testing/store-records.ts";
+import { backToFive } from "../support/old-stores.ts";
 import { makeFolder, openRaw } from "../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
@@ -40,10 +41,12 @@ async function oldFile(spoil: (database: DatabaseSync) => void): Promise<string>
     }
     tx.putProviderThread(sampleProviderThread(tree, tree, "a", { nativeRunOrdinals: [[1, 2]] }));
     tx.putProviderThread(sampleProviderThread(tree, tree, "b", { nativeRunOrdinals: [[3, 4]] }));
+    tx.putTransfer(sampleTransfer(tree, tree, "fork", { type: "fork" }));
   });
   await store.close();
   using raw = openRaw(path);
   const { database } = raw;
+  backToFive(database);
   database.exec(`
     UPDATE runs SET body = json_remove(body, '$.nativeTurns');
     UPDATE works SET body = json_remove(body, '$.begunAt');
@@ -150,6 +153,17 @@ test("C1.5 REC-3 what is no turn in a conversation is none, and what has no name
     expect([await turnsOf(store, 1), await turnsOf(store, 2)]).toEqual([first, []]);
     expect(await turnsOf(store, 4)).toEqual([turnRef("t4")]);
   }
+});
+
+test.for([
+  ["without an intent", "json_remove(body, '$.intent')"],
+  ["that is a number", "5"],
+  ["that is a list", "'[1]'"],
+  ["that is cut off", "substr(body, 1, 9)"],
+])("REC-1 REC-3 a fork %s keeps no file from being opened", async ([, body]) => {
+  const store = await open(await oldFile(set("transfers", sampleId("xfr", "fork"), body!)));
+  expect((await store.read((view) => view.tree(tree)))?.treeId).toBe(tree);
+  expect(await turnsOf(store, 2)).toEqual([turnRef("t2")]);
 });
 
 test("REC-1 a run that was mended by hand, without what later versions know of it, is one that cannot be read", async () => {

@@ -29,6 +29,7 @@ import {
   sampleTree,
   sampleWork,
 } from "../../src/testing/store-records.ts";
+import { backToFive } from "../support/old-stores.ts";
 import { makeFolder, openRaw } from "../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
@@ -141,18 +142,6 @@ async function open(path: string): Promise<Store> {
   const store = await openSqliteStore({ path });
   onTestFinished(() => store.close());
   return store;
-}
-
-/** As version 5 left it. */
-function backToFive(database: DatabaseSync): void {
-  for (const [table, column] of [
-    ["runs", "history"],
-    ["transfers", "taken"],
-    ["transfers", "doubt"],
-    ["provider_threads", "native"],
-  ])
-    database.exec(`DROP INDEX ${table}_${column}; ALTER TABLE ${table} DROP COLUMN ${column}`);
-  database.exec("PRAGMA user_version = 5");
 }
 
 /** Everything in the file: its version, its schema, its rows. */

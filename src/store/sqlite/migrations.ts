@@ -211,7 +211,7 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE transfers ADD COLUMN doubt INTEGER NOT NULL DEFAULT 0;
   UPDATE transfers SET
     taken = CASE WHEN body ->> '$.type' IN ('fork', 'subagent_spawn') THEN body ->> '$.createdAt' END,
-    doubt = pending = 1 AND body ->> '$.type' = 'fork' AND json_type(body, '$.intent') = 'object'
+    doubt = ifnull(pending = 1 AND body ->> '$.type' = 'fork' AND json_type(body, '$.intent') = 'object', 0)
     WHERE json_valid(body);
   CREATE INDEX transfers_taken ON transfers (source, taken) WHERE taken IS NOT NULL;
   CREATE INDEX transfers_doubt ON transfers (doubt) WHERE doubt = 1;
