@@ -1,5 +1,5 @@
 /**
- * The suites that are too long for `npm test`: `npm run test:surfaces`, `npm run test:simulation` and `npm run test:crash`.
+ * The suites that are too long for `npm test`: `npm run test:surfaces`, `npm run test:workspaces`, `npm run test:simulation` and `npm run test:crash`.
  * `COPPICE_SEEDS` and `COPPICE_KILLS` set how long; `COPPICE_SEED` may name the one seed to run again.
  */
 import { defineConfig } from "vitest/config";
@@ -13,7 +13,7 @@ export default defineConfig({
     reporters: ["default", "./scripts/plain-summary-reporter.ts"],
     pool: "forks",
     maxWorkers: 2,
-    projects: ["surfaces-long", "simulation-long", "crash-long"].map((name) => ({
+    projects: ["surfaces-long", "workspaces-long", "simulation-long", "crash-long"].map((name) => ({
       test: {
         name,
         include: [`test/${name}/**/*.test.ts`],

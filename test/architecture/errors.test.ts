@@ -59,7 +59,9 @@ describe("the list of errors", () => {
     expect(sources).toContain(code);
   });
 
-  const library = namedIn(["test/contract", "test/unit"], EXPECTED, ["test/contract/errors.test.ts"]);
+  const library = namedIn(["test/contract", "test/unit", "test/workspaces-long"], EXPECTED, [
+    "test/contract/errors.test.ts",
+  ]);
   const line = namedIn(["test/surfaces", "test/surfaces-long"], EXPECTED);
   test.for(OF_THREADS)(
     "%s is expected by a test of the library, and by one of the command line where that can be",

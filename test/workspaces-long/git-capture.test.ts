@@ -13,11 +13,11 @@ import {
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { systemClock } from "../../../src/platform/clock.ts";
-import { gitCapture } from "../../../src/platform/workspace/git-capture.ts";
-import type { Captured, Within } from "../../../src/platform/workspace/port.ts";
-import { virtualClock } from "../../../src/testing/virtual-clock.ts";
-import { temporaryFolder, TestRepository } from "../../support/repository.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { gitCapture } from "../../src/platform/workspace/git-capture.ts";
+import type { Captured, Within } from "../../src/platform/workspace/port.ts";
+import { virtualClock } from "../../src/testing/virtual-clock.ts";
+import { temporaryFolder, TestRepository } from "../support/repository.ts";
 
 /** Real processes, on a machine that may be busy. */
 const processes = { timeout: 120_000 };
@@ -369,7 +369,7 @@ test("a process that is killed in the middle of captures leaves nothing locked",
   const r = new TestRepository();
   r.commit({ "a.txt": "a\n" });
   for (let at = 0; at < 200; at += 1) r.write(`many/${at}.txt`, `${at}\n`.repeat(100));
-  const capturing = fileURLToPath(new URL("../../support/capture-for-ever.ts", import.meta.url));
+  const capturing = fileURLToPath(new URL("../support/capture-for-ever.ts", import.meta.url));
   for (const lines of [1, 2, 3]) {
     const child = spawn(process.execPath, [capturing, r.folder], {
       detached: true,

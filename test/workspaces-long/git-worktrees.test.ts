@@ -2,11 +2,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { systemClock } from "../../../src/platform/clock.ts";
-import { gitCapture } from "../../../src/platform/workspace/git-capture.ts";
-import { gitWorktrees } from "../../../src/platform/workspace/git-worktrees.ts";
-import type { Within, Worktree, WorktreeRequest } from "../../../src/platform/workspace/port.ts";
-import { temporaryFolder, TestRepository } from "../../support/repository.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { gitCapture } from "../../src/platform/workspace/git-capture.ts";
+import { gitWorktrees } from "../../src/platform/workspace/git-worktrees.ts";
+import type { Within, Worktree, WorktreeRequest } from "../../src/platform/workspace/port.ts";
+import { temporaryFolder, TestRepository } from "../support/repository.ts";
 
 /** Real processes, on a machine that may be busy. */
 const processes = { timeout: 120_000 };
