@@ -202,7 +202,8 @@ describe("a demo on a disk without space", () => {
     const args = ["--store", path, "--pace", "0"];
     const full = {
       NODE_OPTIONS: `--import ${PRELOAD}`,
-      TEST_PRAGMA: `PRAGMA max_page_count = ${pagesOf(path)}`,
+      // Enough for it to begin.
+      TEST_PRAGMA: `PRAGMA max_page_count = ${pagesOf(path) + 12}`,
     };
     const running = place.start(["demo", "--dir", place.dir, ...args], full);
     let said = "";
@@ -211,6 +212,7 @@ describe("a demo on a disk without space", () => {
         said += text;
         if (said.includes("STORE_FULL")) resolve();
       });
+      void running.ended.then(() => resolve());
     });
     const { code, stderr } = await running.kill("SIGINT");
     expect(code).toBe(130);
