@@ -1,7 +1,6 @@
 /** Files of version 1, from before threads: they are migrated whole or not at all, and nothing is invented. */
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
-import type { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
