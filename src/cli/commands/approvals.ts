@@ -5,10 +5,10 @@
 import type { Command } from "commander";
 import { systemClock } from "../../platform/clock.ts";
 import { decisionText } from "../../protocol/decision.ts";
-import { CoppiceError } from "../../protocol/errors.ts";
 import { isRequestId, type ThreadId } from "../../protocol/ids.ts";
 import { type AskedRequest, TreeReader } from "../../runtime/tree-reader.ts";
 import type { RuntimeRequestRecord } from "../../protocol/wait.ts";
+import { isCorrupt } from "../../store/corrupt-row.ts";
 import type { Store } from "../../store/port.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
@@ -82,7 +82,7 @@ async function readable(tree: TreeReader): Promise<readonly AskedRequest[]> {
   try {
     return (await tree.asked()).requests;
   } catch (error) {
-    if (CoppiceError.is(error) && error.code === "STORE_CORRUPT") return [];
+    if (isCorrupt(error)) return [];
     throw error;
   }
 }

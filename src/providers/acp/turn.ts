@@ -10,6 +10,7 @@ import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/na
 import { RejectedError } from "../../protocol/errors.ts";
 import type { ProviderError } from "../json-rpc.ts";
 import type { ToolRequest } from "../mcp-bridge/seat.ts";
+import type { Told } from "../turn-told.ts";
 import {
   failureOf,
   inputOf,
@@ -23,8 +24,6 @@ import {
   usageOf,
 } from "./translate.ts";
 import type { AcpPermission, AcpPrompted, AcpToolCall, AcpUpdate } from "./wire.ts";
-
-type Told<T> = T extends unknown ? Omit<T, "key"> : never;
 
 export interface AcpTurnOptions {
   readonly key: string;
@@ -223,7 +222,7 @@ export class AcpTurn {
     this.#taken.resolve();
   }
 
-  #say(event: Told<NativeEvent>): void {
+  #say(event: Told): void {
     this.#accept();
     this.#options.tell({ ...event, key: this.key } as NativeEvent);
   }

@@ -4,6 +4,7 @@ import { type ClaudeApprovals, QUESTION_TOOL } from "./policy.ts";
 import { TOOL_PREFIX } from "./tool-server.ts";
 import { refOf } from "./translate.ts";
 import { questionsOf } from "./wire.ts";
+import { questionText } from "../turn-told.ts";
 
 /** What the SDK is answered. */
 type Permission =
@@ -47,17 +48,12 @@ export async function permit(
 
 const NOBODY: Permission = { behavior: "deny", message: "Nobody answers any more." };
 
-/** Several questions at once are one of ours, whose answer is given to each. */
 async function question(
   input: Readonly<Record<string, unknown>>,
   ask: (text: string) => Promise<NativeAnswer>,
 ): Promise<Permission> {
   const questions = questionsOf(input);
-  const answer = await ask(
-    questions
-      .map((one) => [one.question, ...one.options.map(({ label }) => `- ${label}`)].join("\n"))
-      .join("\n\n"),
-  );
+  const answer = await ask(questionText(questions));
   if (answer.kind !== "answer") return NOBODY;
   const answers = Object.fromEntries(questions.map((one) => [one.question, answer.text]));
   return { behavior: "allow", updatedInput: { ...input, answers } };

@@ -36,7 +36,8 @@ import { type ClaudeListener, ClaudeProgram, type ClaudeProgramOptions } from ".
 import { type ClaudeSelection, isSame, settingsFor } from "./settings.ts";
 import { ClaudeToolServer, TOOL_SERVER, type ToolCall } from "./tool-server.ts";
 import type { ClaudeTranscripts } from "./transcripts.ts";
-import { less, NOTHING_USED, refOf, totalOf, usageOf } from "./translate.ts";
+import { NOTHING_USED } from "../turn-told.ts";
+import { less, refOf, totalOf, usageOf } from "./translate.ts";
 import { ClaudeTurnUnderWay } from "./turn.ts";
 import type { ClaudeMessage, ClaudeResult } from "./wire.ts";
 

@@ -5,6 +5,7 @@ import type { NativeItem } from "../../protocol/native-events.ts";
 import type { StepUsage } from "../../protocol/provider-events.ts";
 import type { NativeRef } from "../../protocol/provider-thread.ts";
 import type { ClaudeModelUsage, ClaudeResult, ClaudeUsage } from "./wire.ts";
+import { NOTHING_USED } from "../turn-told.ts";
 
 export const DRIVER = "claude";
 
@@ -37,13 +38,6 @@ export function itemOf(
   }
   return { kind: "tool", callId, name, input: JSON.stringify(given), output: output as Json, isError, ref };
 }
-
-export const NOTHING_USED: StepUsage = {
-  inputTokens: 0,
-  cachedInputTokens: 0,
-  outputTokens: 0,
-  reasoningTokens: 0,
-};
 
 /** Of one request, or of the requests of a turn: Claude counts what it had cached beside the other input. */
 export function usageOf(used: ClaudeUsage): StepUsage {

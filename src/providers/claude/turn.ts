@@ -6,12 +6,11 @@
  */
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import type { StepUsage } from "../../protocol/provider-events.ts";
+import { NOTHING_USED, type Told } from "../turn-told.ts";
 import { resultText } from "./history.ts";
 import { TOOL_PREFIX } from "./tool-server.ts";
-import { failureOf, itemOf, less, NOTHING_USED, type OwnCall, plus, refOf, usageOf } from "./translate.ts";
+import { failureOf, itemOf, less, type OwnCall, plus, refOf, usageOf } from "./translate.ts";
 import type { ClaudeBlock, ClaudeMessage, ClaudeResult, ClaudeStreamEvent, ClaudeUsage } from "./wire.ts";
-
-type Told<T> = T extends unknown ? Omit<T, "key"> : never;
 
 export class ClaudeTurnUnderWay {
   readonly key: string;
@@ -194,7 +193,7 @@ export class ClaudeTurnUnderWay {
     return true;
   }
 
-  #say(event: Told<NativeEvent>): void {
+  #say(event: Told): void {
     this.#tell({ ...event, key: this.key } as NativeEvent);
   }
 }

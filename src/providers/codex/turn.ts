@@ -2,10 +2,9 @@
 import type { Json } from "../../protocol/json.ts";
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import { JsonRpcFault } from "../json-rpc-message.ts";
+import { NOTHING_USED, questionText, type Told } from "../turn-told.ts";
 import { failureOf, itemsOf, refOf, usedSince } from "./translate.ts";
 import type { CodexNotification, CodexRequest, CodexTurn, CodexUsage } from "./wire.ts";
-
-type Told<T> = T extends unknown ? Omit<T, "key"> : never;
 
 export class CodexTurnUnderWay {
   readonly key: string;
@@ -55,7 +54,7 @@ export class CodexTurnUnderWay {
       outcome !== "failed"
         ? null
         : failureOf(error ?? { message: "it does not say why", codexErrorInfo: null });
-    this.#say({ type: "turn.terminal", outcome, turn: refOf(id), usage: NOTHING_MORE, error: failure });
+    this.#say({ type: "turn.terminal", outcome, turn: refOf(id), usage: NOTHING_USED, error: failure });
   }
 
   /** Nobody answers any more. */
@@ -118,16 +117,11 @@ export class CodexTurnUnderWay {
     return { decision: answer.decision.verdict === "approved" ? "accept" : "decline" };
   }
 
-  /** Several questions at once are one of ours, whose answer is given to each. */
   async #question({
     itemId,
     questions,
   }: Extract<CodexRequest, { method: "item/tool/requestUserInput" }>): Promise<Json> {
-    const text = questions
-      .map(({ question, options }) =>
-        [question, ...(options ?? []).map(({ label }) => `- ${label}`)].join("\n"),
-      )
-      .join("\n\n");
+    const text = questionText(questions);
     const answer = await this.#ask({ kind: "question", ref: refOf(itemId), text, about: null });
     if (answer.kind !== "answer") throw new JsonRpcFault(-32000, "nobody answers any more");
     const said = [answer.text];
@@ -141,10 +135,7 @@ export class CodexTurnUnderWay {
     });
   }
 
-  #say(event: Told<NativeEvent>): void {
+  #say(event: Told): void {
     this.#tell({ ...event, key: this.key } as NativeEvent);
   }
 }
-
-/** Its use was told as it came. */
-const NOTHING_MORE = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };

@@ -12,6 +12,7 @@ import type { JsonObject } from "../../protocol/json.ts";
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import type { ProviderError } from "../json-rpc.ts";
 import type { ToolRequest } from "../mcp-bridge/seat.ts";
+import { NOTHING_USED, questionText, type Told } from "../turn-told.ts";
 import { isNotThere } from "./failures.ts";
 import { failureOf, itemOf, refOf, retriedFailure, usageOf } from "./translate.ts";
 import {
@@ -23,7 +24,6 @@ import {
   partOfInterest,
 } from "./wire.ts";
 
-type Told<T> = T extends unknown ? Omit<T, "key"> : never;
 type Asked<T extends OpenCodeEvent["type"]> = Extract<OpenCodeEvent, { type: T }>["of"];
 
 /** What a request of OpenCode's is answered with. */
@@ -237,7 +237,7 @@ export class OpenCodeTurn {
     this.end();
     this.#options.onEnded();
     const { outcome, error } = this.#outcome();
-    const usage = outcome === "interrupted" && this.#untold > 0 ? null : NOTHING_MORE;
+    const usage = outcome === "interrupted" && this.#untold > 0 ? null : NOTHING_USED;
     this.#say({ type: "turn.terminal", outcome, turn: refOf(this.id), usage, error });
   }
 
@@ -272,11 +272,8 @@ export class OpenCodeTurn {
     });
   }
 
-  /** Several questions at once are one of ours, whose answer is given to each. */
   #question({ id, questions }: Asked<"question.asked">): void {
-    const text = questions
-      .map(({ question, options }) => [question, ...options.map(({ label }) => `- ${label}`)].join("\n"))
-      .join("\n\n");
+    const text = questionText(questions);
     this.#ask({ kind: "question", ref: refOf(id), text, about: null }, (answer) => {
       if (answer.kind !== "answer") return this.#options.reply({ path: `/question/${id}/reject`, body: {} });
       const answers = questions.map(() => [answer.text]);
@@ -314,7 +311,7 @@ export class OpenCodeTurn {
     this.#say({ type: "turn.accepted", turn: refOf(this.id) });
   }
 
-  #say(event: Told<NativeEvent>): void {
+  #say(event: Told): void {
     this.#options.tell({ ...event, key: this.key } as NativeEvent);
   }
 }
@@ -325,6 +322,3 @@ function unanswered(turn: string): ProviderError {
 }
 
 const DENIED = "The user has denied this.";
-
-/** Its use was told as it came. */
-const NOTHING_MORE = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };

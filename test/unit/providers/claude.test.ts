@@ -13,9 +13,10 @@ import { effectiveEffects, toolsOf } from "../../../src/providers/claude/policy.
 import { loadClaudeSdk } from "../../../src/providers/claude/sdk.ts";
 import { ClaudeTranscripts } from "../../../src/providers/claude/transcripts.ts";
 import { ClaudeToolServer, type ToolCall } from "../../../src/providers/claude/tool-server.ts";
-import { failureOf, NOTHING_USED, refOf } from "../../../src/providers/claude/translate.ts";
+import { failureOf, refOf } from "../../../src/providers/claude/translate.ts";
 import { ClaudeTurnUnderWay } from "../../../src/providers/claude/turn.ts";
 import { type ClaudeMessage, messageOf } from "../../../src/providers/claude/wire.ts";
+import { NOTHING_USED } from "../../../src/providers/turn-told.ts";
 
 describe("what Claude may do", () => {
   test.for<[readonly Effect[], readonly string[]]>([
