@@ -8,7 +8,6 @@ import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import { type ItemBody, openCalls, type TranscriptItem } from "../protocol/transcript.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
-import { suspends } from "../protocol/wait.ts";
 import type { NextInput } from "../session/ports.ts";
 import { isForLater } from "../mailbox/drain.ts";
 import { headBytes } from "../platform/text.ts";
@@ -17,6 +16,7 @@ import { executionPolicyHash } from "../policy/execution-policy.ts";
 import { admitRate } from "../policy/rates.ts";
 import { quarantine } from "./quarantine.ts";
 import { spentScope } from "./spent-scope.ts";
+import { hasToWait } from "./status.ts";
 import { chosenProvider } from "./chosen-provider.ts";
 import { bindingOf, delegatedFrom, projectPending } from "./thread-context.ts";
 import { acceptStart } from "./start-accept.ts";
@@ -248,8 +248,7 @@ export function wholeText(tx: Transaction, run: RunRecord, given: string): strin
 /** Only waits or questions are open: the run gives its permit back. False when they have all ended meanwhile. */
 export function suspendRun(tx: Transaction, runId: RunId): RunRecord | null {
   const run = currentRun(tx, runId);
-  const open = [...tx.store.openWaitsOf(run.threadId), ...tx.store.openRequestsOf(run.threadId)];
-  if (!open.some(suspends)) return null;
+  if (!hasToWait(tx.store, run.threadId)) return null;
   const next: RunRecord = { ...run, status: "waiting", waitingSince: tx.now };
   tx.store.putRun(next);
   tx.emit("run.waiting", tx.agent(run.threadId), { runId });

@@ -51,6 +51,14 @@ export function isHeld(view: StoreView, run: RunRecord): boolean {
   return run.permitLent ?? waitsOutside(view, run);
 }
 
+/** For its run, that is: a call from outside waits for its own by itself. */
+export function hasToWait(view: StoreView, threadId: AgentRecord["threadId"]): boolean {
+  return (
+    view.openWaitsOf(threadId).some(({ callId }) => callId !== OUTSIDE_CALL) ||
+    view.openRequestsOf(threadId).some(({ outside }) => outside !== true)
+  );
+}
+
 function waitsOutside(view: StoreView, { threadId }: RunRecord): boolean {
   return view.openWaitsOf(threadId).some(({ callId }) => callId === OUTSIDE_CALL);
 }

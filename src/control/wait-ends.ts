@@ -5,7 +5,8 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { MailRecord } from "../protocol/mail.ts";
 import type { RunId, ThreadId, WorkId } from "../protocol/ids.ts";
-import { suspends, type WaitEnd, type WaitRecord } from "../protocol/wait.ts";
+import type { WaitEnd, WaitRecord } from "../protocol/wait.ts";
+import { hasToWait } from "./status.ts";
 import type { Transaction } from "./transaction.ts";
 
 export function endWait(
@@ -26,8 +27,7 @@ export function endWait(
  */
 export function resumeWhenFree(tx: Transaction, threadId: ThreadId, runId: RunId): void {
   if (tx.store.run(runId)?.status !== "waiting") return;
-  const open = [...tx.store.openWaitsOf(threadId), ...tx.store.openRequestsOf(threadId)];
-  if (open.some(suspends)) return;
+  if (hasToWait(tx.store, threadId)) return;
   tx.effects.resume.add(threadId);
 }
 

@@ -40,11 +40,6 @@ export interface WaitRecord {
   readonly loop: readonly string[] | null;
 }
 
-/** What a run that has suspended waits for; a call from outside waits for its own by itself. */
-export function suspends(open: WaitRecord | RuntimeRequestRecord): boolean {
-  return "outside" in open ? open.outside !== true : open.callId !== OUTSIDE_CALL;
-}
-
 export type RuntimeRequestStatus = "pending" | "resolved" | "expired" | "cancelled";
 
 /** The call of a tool that a question or an approval is about. */
