@@ -3,6 +3,8 @@
  *
  * - H1 An answer in another form than is known is `PROVIDER_PROTOCOL`, and so is an event.
  * - H2 Nobody who is on this machine by chance may use a server of ours: it is started with a password that only we know.
+ * - H3 Each request has a connection of its own: the next server of ours listens where the last one did (on 4096, if that is free),
+ *   and a connection that was kept for that one would be reset.
  */
 import type { z } from "zod";
 import type { Clock } from "../../platform/clock.ts";
@@ -146,6 +148,7 @@ export class OpenCodeClient {
     const { password } = this.#access;
     const key = Buffer.from(`${USER}:${password ?? ""}`).toString("base64");
     return {
+      connection: "close",
       "content-type": "application/json",
       ...(password === null ? {} : { authorization: `Basic ${key}` }),
     };

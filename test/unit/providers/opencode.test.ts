@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { seededRandom } from "../../../src/platform/ids.ts";
 import { type Effect, EFFECTS } from "../../../src/protocol/agent.ts";
 import type { NativeEvent } from "../../../src/protocol/native-events.ts";
+import { OpenCodeClient } from "../../../src/providers/opencode/client.ts";
 import { firstRemoved, historyOf, turnsOf } from "../../../src/providers/opencode/history.ts";
 import { isolatedEnvironment } from "../../../src/providers/opencode/isolation.ts";
 import { createOpenCodeProvider } from "../../../src/providers/opencode/opencode-provider.ts";
@@ -17,6 +18,7 @@ import {
 } from "../../../src/providers/opencode/translate.ts";
 import { OpenCodeTurn } from "../../../src/providers/opencode/turn.ts";
 import { virtualClock } from "../../../src/testing/virtual-clock.ts";
+import { listen } from "../../support/model-wire/loopback.ts";
 import { fakeOpenCode } from "../../support/opencode.ts";
 import { decide, failure, INPUT, open, until } from "../../support/opencode-session.ts";
 
@@ -381,6 +383,24 @@ describe("a server that is none", { timeout: 60_000 }, () => {
       const heard = request === "GET /global/health" ? 1 : 0;
       await until("its events have ended", () => deaf.asked("end of events").length === heard);
       expect(deaf.processes()).toHaveLength(1);
+    }
+  });
+
+  test("no connection outlives its request: the next server may listen where this one did", async () => {
+    const connections = new Set<unknown>();
+    await using server = await listen((incoming, outgoing) => {
+      connections.add(incoming.socket);
+      outgoing.end("{}");
+    });
+    const client = new OpenCodeClient({
+      url: server.url,
+      password: null,
+      clock: virtualClock(),
+      deadlineMs: 5_000,
+    });
+    for (let asked = 1; asked <= 3; asked += 1) {
+      await client.ask("nothing", { path: "/" });
+      expect(connections.size).toBe(asked);
     }
   });
 
