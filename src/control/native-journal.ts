@@ -62,8 +62,7 @@ export class NativeJournal implements NativePorts {
     if (nativeThreadRef !== null)
       return { id, thread: named(await native.session.resumeThread(nativeThreadRef)) };
     const { model, effort } = this.#run;
-    native.unused ??= named(await native.session.ensureThread({ model, effort }));
-    return { id, thread: native.unused };
+    return { id, thread: await native.empty({ model, effort }) };
   }
 
   async #record(): Promise<ProviderThreadRecord> {

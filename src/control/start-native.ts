@@ -18,6 +18,7 @@ import { intendNative } from "../lineage/transfer.ts";
 import type { StartBase } from "../lineage/start-plan.ts";
 import { hasNative, nativeCall } from "../providers/native-call.ts";
 import { named } from "../providers/native-names.ts";
+import { unlessAborted } from "../session/ears.ts";
 import type { NativeConversation } from "../session/native-conversation.ts";
 import type { Session } from "../session/session.ts";
 import { indeterminate, isKnown, orphansAmong, putAside, takeBack, takeFork } from "./fork-intents.ts";
@@ -64,7 +65,9 @@ export class NativeStart {
     if (ref === null || this.#native.thread?.id === id) return true;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        this.#native.thread = { id, thread: named(await this.#native.session.resumeThread(ref)) };
+        // What comes after the run was stopped is let go: the next one may be elsewhere by then.
+        const resumed = await unlessAborted(this.#native.session.resumeThread(ref), this.#signal);
+        this.#native.thread = { id, thread: named(resumed) };
         return true;
       } catch (error) {
         this.#signal.throwIfAborted();
@@ -89,7 +92,7 @@ export class NativeStart {
   async begin(): Promise<void> {
     const { model, effort } = this.#session.run!;
     try {
-      this.#native.unused ??= named(await this.#native.session.ensureThread({ model, effort }));
+      await unlessAborted(this.#native.empty({ model, effort }), this.#signal);
     } catch (error) {
       this.#signal.throwIfAborted();
       throw new TransientError(
@@ -169,10 +172,8 @@ export class NativeStart {
     const asked = this.#tree.shared.forking.get(this.#session.agent.threadId);
     if (asked !== undefined) await this.#clock.stoppedDuring(() => abortable(this.#signal, () => asked));
     if (!hasNative(session, "findForks")) throw indeterminate(transfer.id);
-    const found = await nativeCall(
-      session,
-      "findForks",
-    )(sourceRef).catch((error: unknown) => {
+    const asking = nativeCall(session, "findForks")(sourceRef);
+    const found = await unlessAborted(asking, this.#signal).catch((error: unknown) => {
       this.#signal.throwIfAborted();
       refuseUnauthenticated(error);
       throw error instanceof TransientError ? error : indeterminate(transfer.id, error);

@@ -6,6 +6,7 @@
  * - J2 Its agent's next run waits for them, with neither permit nor slot (`dispatch.ts`); when the tree is given back
  *   they have a limited time to end.
  */
+import type { Limits } from "../protocol/limits.ts";
 import type { Clock } from "../platform/clock.ts";
 
 const AT_ONCE = 4;
@@ -58,11 +59,22 @@ export class WorkspaceJobs {
     this.#over.abort();
   }
 
-  /** Waits for all of them, and calls off those that take longer. */
-  async end(clock: Clock, limitMs: number): Promise<void> {
+  /** Waits for all of them, calls off those that take longer, and leaves those that do not hear it to themselves. */
+  async end(
+    clock: Clock,
+    { closeDeadlineMs, interruptGraceMs }: Pick<Limits, "closeDeadlineMs" | "interruptGraceMs">,
+  ): Promise<void> {
     if (this.#last.size === 0) return;
-    const timer = clock.setTimer(limitMs, () => this.callOff(), { keepAlive: true });
+    const left = Promise.withResolvers<void>();
+    const timers = [
+      clock.setTimer(closeDeadlineMs, () => this.callOff(), { keepAlive: true }),
+      clock.setTimer(closeDeadlineMs + interruptGraceMs, left.resolve, { keepAlive: true }),
+    ];
+    await Promise.race([this.#none(), left.promise]);
+    for (const timer of timers) timer.cancel();
+  }
+
+  async #none(): Promise<void> {
     while (this.#last.size > 0) await Promise.all(this.#last.values());
-    timer.cancel();
   }
 }

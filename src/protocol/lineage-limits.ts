@@ -49,6 +49,11 @@ export const lineageLimitsSchema = z.strictObject({
   summaryMs: size
     .default(30_000)
     .describe("a summary of dialogue, before the deterministic one is taken (C6.6)"),
+  providerCallMs: size
+    .default(120_000)
+    .describe(
+      "an answer of a provider that owns its loop, to anything but a turn or a fork; these have no time of their own (C18.17)",
+    ),
   diffChars: count.default(4000).describe("a file's diff before it becomes a line (C18.18)"),
 });
 

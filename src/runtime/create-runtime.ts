@@ -86,7 +86,6 @@ class OwnRuntime implements Runtime {
     this.#admission = new Admission((applicant) => tryReserve(applicant, this.#pump));
     this.#permits = new PermitPool(this.#limits.runningTotal);
     this.#residency = this.#newResidency(this.#limits.residents);
-    const providers = options.providers ?? {};
     this.#sources = sourcesOf(options);
     this.#shared = sharedOf(options, this.#sources, {
       control: (treeId) => this.#trees.requireOwned(treeId).handle.control,
@@ -119,7 +118,7 @@ class OwnRuntime implements Runtime {
     });
     this.#threadPorts = {
       ...this.#visits.ports(),
-      providers,
+      providers: this.#sources.providers,
       // Checkpoints of git's are there whoever has taken them.
       capture: this.#shared.workspaces.capture ?? gitCapture(),
       provenDead: this.#isDead,
@@ -312,7 +311,7 @@ class OwnRuntime implements Runtime {
     tree.abandon(new InterruptedError("RUNTIME_CLOSED", "the tree was given back; open it again."));
     this.#admission.close(tree.treeId);
     await inTime(tree, tree.over());
-    await tree.jobs.end(tree.shared.clock, tree.limits.closeDeadlineMs);
+    await tree.jobs.end(tree.shared.clock, tree.limits);
     if (tree.state === "closing") await leaveInOrder(tree);
     this.#ownership.remove(tree);
     await this.#claims.release(tree.lease);

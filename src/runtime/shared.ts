@@ -18,6 +18,7 @@ import { gitCapture } from "../platform/workspace/git-capture.ts";
 import { gitWorktrees } from "../platform/workspace/git-worktrees.ts";
 import { loadRoles } from "../policy/roles.ts";
 import { rebindConfig, withinCeiling } from "../policy/resolve-config.ts";
+import { answeringInTime } from "../providers/in-time.ts";
 import { createMemoryStore } from "../store/memory.ts";
 import { AgentThreads } from "../threads/between-trees.ts";
 import type { ThreadPorts } from "../threads/ports.ts";
@@ -39,8 +40,12 @@ export interface OfTheRuntime {
 
 export function sourcesOf(options: RuntimeOptions): ConfigSources {
   const tools = options.tools ?? [];
+  const { providerCallMs: milliseconds } = lineageLimitsSchema.parse(options.lineage ?? {});
   return {
-    providers: options.providers ?? {},
+    providers: answeringInTime(options.providers ?? {}, {
+      clock: options.clock ?? systemClock,
+      milliseconds,
+    }),
     tools,
     roles: options.roles ?? loadRoles([], tools),
     subagents: options.subagents ?? {},

@@ -8,6 +8,7 @@
 import type { MailId, RunId } from "../protocol/ids.ts";
 import type { NativeEvent, NativeRequest, NativeThread } from "../protocol/native-events.ts";
 import type { NativeRef } from "../protocol/provider-thread.ts";
+import { named } from "../providers/native-names.ts";
 import type { NativeSelection, NativeSession } from "../providers/port.ts";
 import { asProviderFailure } from "./native-failure.ts";
 import type { NativeThreadHandle, NextInput } from "./ports.ts";
@@ -137,6 +138,14 @@ export class NativeConversation {
   /** The session cannot be used for another turn: its provider is gone, or has not ended the last one. */
   get spent(): boolean {
     return this.#closing !== null || this.source.over || this.turn !== null;
+  }
+
+  /** A conversation in which no run was accepted; what an earlier session answers late is not this one's. */
+  async empty(selection: NativeSelection): Promise<NativeThread> {
+    const { session } = this;
+    const made = this.unused ?? named(await session.ensureThread(selection));
+    if (this.session === session) this.unused = made;
+    return made;
   }
 
   /** The one before is closed. */

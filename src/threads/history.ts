@@ -7,6 +7,7 @@
  * - H2 A later reading that finds less changes nothing; one that finds more adds it.
  */
 import type { AgentRecord } from "../protocol/agent.ts";
+import { CoppiceError } from "../protocol/errors.ts";
 import { isSettled, type RunRecord } from "../protocol/run.ts";
 import {
   HISTORY_LEVELS,
@@ -39,8 +40,8 @@ export async function syncHistory(ports: ThreadPorts, id: string, only?: string)
     return { agent: found, run: only === undefined ? null : requireRunOf(view, found, only) };
   });
   if (agent.thread === null) return;
-  if (run !== null) return collectAt(ports, agent, run.ordinal);
-  for (let ordinal = 1; ordinal <= agent.runs; ordinal += 1) await collectAt(ports, agent, ordinal);
+  if (run !== null) return collectFrom(ports, agent, run.ordinal, run.ordinal);
+  await collectFrom(ports, agent, 1, agent.runs);
 }
 
 /** Collects what was not collected yet. */
@@ -50,7 +51,12 @@ export async function collectHistory(ports: ThreadPorts, id: string): Promise<vo
     return { agent: found, from: firstUncollected(view, found) };
   });
   if (agent.thread === null) return;
-  for (let ordinal = from; ordinal <= agent.runs; ordinal += 1) await collectAt(ports, agent, ordinal);
+  await collectFrom(ports, agent, from, agent.runs);
+}
+
+async function collectFrom(ports: ThreadPorts, agent: AgentRecord, from: number, to: number): Promise<void> {
+  const stalled = new Set<string>();
+  for (let ordinal = from; ordinal <= to; ordinal += 1) await collectAt(ports, agent, ordinal, stalled);
 }
 
 function firstUncollected(view: StoreView, { threadId, runs }: AgentRecord): number {
@@ -59,7 +65,12 @@ function firstUncollected(view: StoreView, { threadId, runs }: AgentRecord): num
   return ordinal;
 }
 
-async function collectAt(ports: ThreadPorts, agent: AgentRecord, ordinal: number): Promise<void> {
+async function collectAt(
+  ports: ThreadPorts,
+  agent: AgentRecord,
+  ordinal: number,
+  stalled: Set<string>,
+): Promise<void> {
   const run = await ports.store.read((view) => {
     const found = view.runAt(agent.threadId, ordinal);
     if (found !== undefined) requireBound(view, agent, found);
@@ -68,7 +79,7 @@ async function collectAt(ports: ThreadPorts, agent: AgentRecord, ordinal: number
   if (run === undefined || !isSettled(run)) return;
   // An archived thread shows what was collected while it was not (C1.1).
   if (agent.state === "archived") return;
-  const read = await readRun(ports, agent, run);
+  const read = await readRun(ports, agent, run, stalled);
   if (run.history !== null && !adds(read, run.history)) return;
   await ports.apply(agent.treeId, (tx) => store(tx, run, read));
 }
@@ -79,14 +90,22 @@ function adds(read: ReadHistory, known: HistoryState): boolean {
   return rank(read.level) < rank(known.level) || read.sources.length > known.entries;
 }
 
-async function readRun(ports: ThreadPorts, agent: AgentRecord, run: RunRecord): Promise<ReadHistory> {
+async function readRun(
+  ports: ThreadPorts,
+  agent: AgentRecord,
+  run: RunRecord,
+  stalled: Set<string>,
+): Promise<ReadHistory> {
   const adapter = ports.providers[run.provider];
+  // Whoever asks waits the time of one answer, and not of one for each run.
+  if (stalled.has(run.provider)) return nothingRead("final-only");
   try {
     if (adapter?.loop === "theirs") return await readNative(ports, agent, run, adapter);
     if (adapter === undefined) return nothingRead("unsupported");
     return await ports.store.read((view) => transcriptHistory(itemsOf(view, agent, run)));
   } catch (error) {
     const { threadId } = agent;
+    if (CoppiceError.is(error) && error.code === "PROVIDER_STALLED") stalled.add(run.provider);
     ports.logger.warn({ threadId, runId: run.id, err: error }, "the history of a run is not here");
     return nothingRead("final-only");
   }
