@@ -60,6 +60,7 @@ export type { Inspect, SessionInspection } from "./session/lifecycle.ts";
 export type { Identified, ThreadOptions } from "./threads/create.ts";
 export type { RestoreAnswer, Unfinished, WorkspaceCheckpoint } from "./threads/checkpoints.ts";
 export type { ForkedThread } from "./threads/make-fork.ts";
+export type { MergedBack } from "./threads/merge-back.ts";
 export type { HistoryPage } from "./threads/history.ts";
 export type { PreviewedText, StartPreview } from "./threads/preview.ts";
 export type { RollbackOptions, RollbackTo, RolledBack } from "./threads/rollback.ts";

@@ -5,7 +5,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId } from "../protocol/ids.ts";
-import { holdsOrdinal } from "../protocol/ordinals.ts";
+import { holdsOrdinal, type OrdinalRange } from "../protocol/ordinals.ts";
 import type { ProviderThreadRecord } from "../protocol/provider-thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import { verifyHandoff } from "../lineage/handoff-record.ts";
@@ -124,11 +124,10 @@ function mergeBackOf(
 ): StartText {
   const { look, agent } = request;
   const fork = must(look.store.agent(transfer.sourceThreadId), "thread", transfer.sourceThreadId);
-  const known = knownIn(look.store, target);
-  const delta = mergeBackDelta(readerOf(look.store, fork), transfer.sourcePoint, target, known);
+  const runs = runsBroughtBack(look.store, fork, transfer.sourcePoint, target);
   const told = forkSegments(look, transfer);
   const own = told.segments.at(-1)!;
-  const inDelta = own.runs.filter(({ ordinal }) => holdsOrdinal(delta.runs, ordinal));
+  const inDelta = own.runs.filter(({ ordinal }) => holdsOrdinal(runs, ordinal));
   const segment = { ...own, runs: inDelta };
   const earlier = broughtBack(request, fork.threadId);
   const input = shared(request, told);
@@ -148,6 +147,16 @@ function mergeBackOf(
         budget: budgetFor({ ...request.room, limits: input.limits, configured: null, most: beside.most }),
       }),
   };
+}
+
+/** The runs of a fork, up to a point, that a conversation was not told of; null for a new one (C7.6). */
+export function runsBroughtBack(
+  view: StoreView,
+  fork: AgentRecord,
+  until: TransferRecord["sourcePoint"],
+  target: ProviderThreadRecord | null,
+): readonly OrdinalRange[] {
+  return mergeBackDelta(readerOf(view, fork), until, target, knownIn(view, target)).runs;
 }
 
 /** Handoffs that were delivered into a conversation, and those that they have told again (C7.6). */

@@ -23,6 +23,7 @@ import { createThread } from "../threads/create.ts";
 import type { ForkPlan } from "../threads/fork.ts";
 import { IN_PARTS } from "../threads/in-parts.ts";
 import { type ForkedThread, makeFork, planOf } from "../threads/make-fork.ts";
+import type { MergedBack } from "../threads/merge-back.ts";
 import { previewStart, type StartPreview } from "../threads/preview.ts";
 import { unknownTransfer } from "../threads/inject.ts";
 import type { RollbackOptions, RolledBack } from "../threads/rollback.ts";
@@ -224,8 +225,8 @@ export class Threads extends ThreadReads {
     return this.#while(options, (ports) => makeFork(ports, forkRequest(id, choice), choice.commandId));
   }
 
-  /** Brings a fork back into the thread that it was forked from (C7). */
-  async mergeBack(fork: string, options: MergeOptions = {}): Promise<TransferRecord> {
+  /** Brings a fork back into the thread that it was forked from (C7), and says whether that thread has anything to learn from it. */
+  async mergeBack(fork: string, options: MergeOptions = {}): Promise<MergedBack> {
     check("Threads.mergeBack", THREADS.mergeBack, { fork, options });
     const { commandId, run, signal } = options;
     const target = await this.#while({ signal }, ({ store }) =>
@@ -239,7 +240,7 @@ export class Threads extends ThreadReads {
       arguments: { fork, into: target.threadId, ...(run === undefined ? {} : { run }) },
     } as const;
     const answer = await this.#atOnce(asked, { commandId, signal }, async () => target.treeId);
-    return this.#transfer(answer);
+    return { ...(await this.#transfer(answer)), nothingNew: answer["nothing_new"] === true };
   }
 
   /**

@@ -29,7 +29,8 @@ export const THREAD_VERBS: Verbs = {
   },
   merge_back(tx, given) {
     const { fork, into, run = null } = check("merge_back", COMMAND_ARGUMENTS.merge_back, given);
-    return { transfer_id: mergeBack(tx, { fork, target: into, run, createdBy: "user" }).id };
+    const made = mergeBack(tx, { fork, target: into, run, createdBy: "user" });
+    return { transfer_id: made.id, nothing_new: made.nothingNew };
   },
   discard_draft(tx, given) {
     const { thread } = check("discard_draft", COMMAND_ARGUMENTS.discard_draft, given);

@@ -5,6 +5,7 @@
 import { RejectedError } from "../protocol/errors.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { TransferRecord } from "../protocol/transfer.ts";
+import { runsBroughtBack } from "../control/start-texts.ts";
 import { startingRun } from "../control/runs.ts";
 import { supersedeTransfer } from "../control/transfer-moves.ts";
 import { readerOf } from "../control/thread-reader.ts";
@@ -21,8 +22,14 @@ export interface MergeBackRequest {
   readonly createdBy: TransferRecord["createdBy"];
 }
 
+/** A merge-back that was asked for. */
+export type MergedBack = TransferRecord & {
+  /** The conversation that the target is in was told all of it before: nothing comes of this (C7.6). */
+  readonly nothingNew: boolean;
+};
+
 /** @throws RejectedError `MERGE_BACK_NOT_A_FORK`, `MERGE_BACK_SOURCE_UNSTABLE`, `THREAD_INVARIANT_VIOLATION`, `THREAD_CLOSED`, `THREAD_ARCHIVED`. */
-export function mergeBack(tx: Transaction, request: MergeBackRequest): TransferRecord {
+export function mergeBack(tx: Transaction, request: MergeBackRequest): MergedBack {
   const fork = requireThread(tx.store, request.fork);
   const target = tx.agent(requireThread(tx.store, request.target).threadId);
   if (fork.thread === null || target.thread === null) {
@@ -76,5 +83,8 @@ export function mergeBack(tx: Transaction, request: MergeBackRequest): TransferR
     {},
     { transferId: id, type, target: target.path, fork: fork.threadId },
   );
-  return transfer;
+  const active = target.thread.activeProviderThreadId;
+  const inside = active === null ? undefined : tx.store.providerThread(active);
+  const runs = runsBroughtBack(tx.store, fork, points.sourcePoint, inside ?? null);
+  return { ...transfer, nothingNew: runs.length === 0 };
 }

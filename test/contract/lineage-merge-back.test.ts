@@ -231,6 +231,21 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     expect(second.summaryText).not.toContain("f1;");
   });
 
+  test("C7.6 C7.8 what was told in a run that is rolled back is new to the conversation that is begun then", async () => {
+    const { h } = await open(store);
+    await using _ = h;
+    await run(h, "q1;");
+    const id = await fork(h);
+    await run(h, "f1;", id);
+    expect(await h.runtime.threads.mergeBack(id)).toMatchObject({ nothingNew: false });
+    await run(h, "q2;");
+    expect(await h.runtime.threads.mergeBack(id)).toMatchObject({ nothingNew: true });
+    await h.runtime.threads.rollBack(h.tree.id, { to: { kind: "ordinal", ordinal: 1 } });
+    expect(await h.runtime.threads.mergeBack(id)).toMatchObject({ nothingNew: false });
+    await run(h, "q3;");
+    expect((await handoffsOf(h)).at(-1)!.summaryText).toContain("f1;");
+  });
+
   test("X-8 C7.6 a second one leaves out what the first has told, results of subagents too", async () => {
     const { h } = await open(store, (context) =>
       context.inputs.at(-1) === "f1;" && context.lastToolResult === null
@@ -247,7 +262,7 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     expect(first!.summaryText).toContain("f1;");
     expect(first!.summaryText).toContain("the helper's result");
     await run(h, "f2;", id);
-    await h.runtime.threads.mergeBack(id);
+    expect(await h.runtime.threads.mergeBack(id)).toMatchObject({ nothingNew: false });
     await run(h, "q3;");
     const [, second] = await handoffsOf(h);
     expect(second!.summaryText).toContain("f2;");
@@ -255,8 +270,9 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     expect(second!.summaryText).not.toContain("the helper's result");
     const [, again] = await merges(h);
     expect(again!.basePoint).toEqual((await merges(h))[0]!.basePoint);
-    // Nothing new is no text, and over with the next run.
-    await h.runtime.threads.mergeBack(id);
+    // Nothing new is said at once, is no text, and over with the next run.
+    expect(await h.runtime.threads.mergeBack(id, { commandId: "again" })).toMatchObject({ nothingNew: true });
+    expect(await h.runtime.threads.mergeBack(id, { commandId: "again" })).toMatchObject({ nothingNew: true });
     await run(h, "q4;");
     expect(await handoffsOf(h)).toHaveLength(2);
     expect((await merges(h))[2]).toMatchObject({ status: "consumed", resolution: null });

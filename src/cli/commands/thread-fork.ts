@@ -1,7 +1,7 @@
 /** `coppice thread fork` and `merge`: a thread that begins where another one stood, and what it came to, brought back. */
 import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
-import type { RunId } from "../../protocol/ids.ts";
+import type { RunId, TransferId } from "../../protocol/ids.ts";
 import type { StoreView } from "../../store/port.ts";
 import type { ForkOptions, PlannedFork } from "../../runtime/thread-options.ts";
 import type { ThreadDocument } from "../../threads/thread-view.ts";
@@ -69,30 +69,19 @@ export function addThreadFork(thread: Command, terminal: Terminal): void {
       "up to this run of the fork; default: its latest completed one",
       wholeNumber(1, Infinity),
     )
-    .action((id: string, options: ChangeOptions & { readonly into?: string; readonly run?: number }) =>
+    .action((from: string, options: ChangeOptions & { readonly into?: string; readonly run?: number }) =>
       changeThreads(options, null, async (at) => {
-        const found = await at.threads.get(id);
-        const into = await at.threads.get(options.into ?? found.lineage.parentThreadId ?? id);
+        const found = await at.threads.get(from);
+        const into = await at.threads.get(options.into ?? found.lineage.parentThreadId ?? from);
         const run = options.run === undefined ? {} : { run: await runAt(at, found, options.run) };
         const args = { fork: found.id, into: into.id, ...run };
         const { appliedBy, answer } = await actOn(terminal, at, into, "merge_back", args, options);
-        const transfer = await at.threads.transfers(into.id, { limit: 10_000 });
-        const made = transfer.rows.find((row) => row.id === answer["transfer_id"]);
-        const before = transfer.rows.some(
-          ({ id: other, type, sourceThreadId, consumedAt, sourcePoint }) =>
-            made !== undefined &&
-            other !== made.id &&
-            type === "merge_back" &&
-            sourceThreadId === found.id &&
-            consumedAt !== null &&
-            sourcePoint.ordinal >= made.sourcePoint.ordinal,
-        );
-        const told = before
-          ? `${titleOf(found)} brings nothing new into ${titleOf(into)}: what it did up to run ${made!.sourcePoint.ordinal} was told there before.`
-          : null;
+        const id = answer["transfer_id"] as TransferId;
+        const { sourcePoint } = (await at.store.read((view) => view.transfer(id)))!;
         tellChange(terminal, options, appliedBy, { ...answer, into: into.id }, [
-          told ??
-            `${titleOf(found)} comes back into ${titleOf(into)}: what it did${made === undefined ? "" : ` up to run ${made.sourcePoint.ordinal}`} is told with the next message there.`,
+          answer["nothing_new"] === true
+            ? `${titleOf(found)} brings nothing new into ${titleOf(into)}: what it did up to run ${sourcePoint.ordinal} was told there before.`
+            : `${titleOf(found)} comes back into ${titleOf(into)}: what it did up to run ${sourcePoint.ordinal} is told with the next message there.`,
           `Next: ${continueCommand(into.id, options)}`,
         ]);
       }),
