@@ -45,7 +45,7 @@ export const THREAD_FIELDS = {
   sync: { run: name.optional() },
   restore: {
     run: name,
-    paths: z.array(name).optional(),
+    paths: z.array(name).min(1, "names nothing; leave it out for the whole folder").optional(),
     overwrite: z.boolean().optional(),
   },
 } as const;

@@ -128,6 +128,7 @@ const WRONG: Readonly<Record<string, Cases>> = {
   ],
   restoreCheckpoint: [
     [[NOBODY], /options: .*run/],
+    [[NOBODY, { run: "run_1", paths: [] }], /options\.paths: .*leave it out for the whole folder/],
     [[NOBODY, { run: "run_1", paths: "a.txt" }], /options\.paths: /],
     [[NOBODY, { run: "run_1", force: true }], /unknown field `force`/],
   ],

@@ -51,7 +51,7 @@ export interface Difference {
 
 /** How much of a checkpoint is written back. */
 export interface RestoreRequest {
-  /** Files or folders within the folder, `.` for all of it; default: all. */
+  /** Files or folders within the folder, `.` for all of it, and one at least; default: all. */
   readonly paths?: readonly string[] | undefined;
   /** Also over what no checkpoint can hold: it is lost then. */
   readonly overwrite?: boolean | undefined;
