@@ -85,6 +85,8 @@ describe("a role file", () => {
 
   test.for([
     ["tools: Read, hammer", ["hammer"], ["look"]],
+    ["tools: hammer, chisel", ["hammer", "chisel"], []],
+    ["tools: [hammer]", ["hammer"], []],
     ["tools: [look, Bash]", [], ["look"]],
     ["tools: []", [], []],
     ["tools: {'*': false, run: true}", [], ["run"]],
