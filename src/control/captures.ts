@@ -15,6 +15,7 @@ import type { CheckpointRecord } from "../protocol/snapshot.ts";
 import { delay } from "../platform/clock.ts";
 import type { Missing, Within } from "../platform/workspace/port.ts";
 import type { StoreTx, StoreView } from "../store/port.ts";
+import { pruneStale } from "./stale-checkpoints.ts";
 import type { PlanContext } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
 
@@ -35,8 +36,20 @@ export function captureAfter(tree: Tree, threadId: ThreadId, runId: RunId): void
   tree.jobs.add(threadId, async (signal) => {
     try {
       await capture(tree, runId, signal);
+      if (tree.state !== "owned") return;
+      const within = withinOf(tree, signal);
+      await pruneStale(tree, threadId, (folder, ref) =>
+        inItsTime(
+          tree.shared.workspaces.capture!.remove(folder, ref, within),
+          within,
+          tree.limits.interruptGraceMs,
+        ),
+      );
     } catch (error) {
-      tree.shared.logger.warn({ threadId, runId, err: error }, "a workspace could not be captured");
+      tree.shared.logger.warn(
+        { threadId, runId, err: error },
+        "a workspace could not be captured, or a checkpoint not removed",
+      );
     }
   });
 }
@@ -45,9 +58,9 @@ async function capture(tree: Tree, runId: RunId, signal: AbortSignal): Promise<v
   const wanted = await tree.read((view) => wantedOf(view, runId));
   if (wanted === null) return;
   const { folder, threadId, message, since } = wanted;
-  const { clock, lineage, workspaces } = tree.shared;
+  const { workspaces } = tree.shared;
   const request = { name: `${threadId}/${runId}`, message, since };
-  const within = { clock, limitMs: lineage.workspaceMs, signal };
+  const within = withinOf(tree, signal);
   let state: State;
   try {
     using _ = await tree.shared.folders.share(folder, signal);
@@ -69,6 +82,10 @@ async function capture(tree: Tree, runId: RunId, signal: AbortSignal): Promise<v
   const gone = await workspaces.capture!.remove(folder, state.ref, within);
   if (gone.status === "ready") return;
   tree.shared.logger.warn({ threadId, ref: state.ref, reason: gone.reason }, "a checkpoint was not removed");
+}
+
+function withinOf({ shared: { clock, lineage } }: Tree, signal: AbortSignal): Within {
+  return { clock, limitMs: lineage.workspaceMs, signal };
 }
 
 /** Who does not keep to the time that was given has a grace time, and is not waited for any longer. */

@@ -5,7 +5,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import { holdsOrdinal } from "../protocol/ordinals.ts";
 import type { ThreadCapabilities } from "../protocol/provider-capabilities.ts";
 import { isSettled } from "../protocol/run.ts";
-import type { ForkDraft } from "../protocol/thread.ts";
+import type { ForkDraft, RollbackRecord, ThreadFacts } from "../protocol/thread.ts";
 import type { HandoffRecord, TransferRecord } from "../protocol/transfer.ts";
 import type { NamedThread } from "./native-turns.ts";
 import { hasCheckpoint, isRolledBack, lastRetained, runOfItem, type ThreadReader } from "./thread-reader.ts";
@@ -115,6 +115,14 @@ function beforeMessage(reader: ThreadReader, index: number): RollbackTarget {
     target: lastRetained(reader, run.ordinal - 1),
     draft: { text: item.text, sourceMessageId: item.mailId },
   };
+}
+
+/** The rollback that can be undone; none when a run has started since (C9). */
+export function undoableRollback(
+  { lastRollback }: Pick<ThreadFacts, "lastRollback">,
+  runs: number,
+): RollbackRecord | null {
+  return lastRollback !== null && !lastRollback.undone && lastRollback.of === runs ? lastRollback : null;
 }
 
 function requireRun(reader: ThreadReader, ordinal: number): void {

@@ -58,6 +58,10 @@ export interface CheckpointRecord {
         readonly ref: string;
         readonly summary: string;
         readonly files: readonly string[];
+        /** A restore of it was begun: what stood there before is kept with it. */
+        readonly written?: boolean;
+        /** Its reference was removed; what it told stays. */
+        readonly gone?: boolean;
       };
 }
 

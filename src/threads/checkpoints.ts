@@ -59,7 +59,15 @@ function checkpointOf({ state }: AgentRecord, run: RunRecord): WorkspaceCheckpoi
   if (workspace.status !== "ready")
     return { ...about, ...NOTHING, status: workspace.status, reason: workspace.reason ?? null };
   if (state === "archived") return { ...about, ...NOTHING, status: "none", reason: "the thread is archived" };
-  return { ...about, ...workspace, reason: null };
+  if (workspace.gone === true)
+    return {
+      ...about,
+      ...NOTHING,
+      status: "none",
+      reason: "its run was rolled back, and others have followed",
+    };
+  const { status, ref, summary, files } = workspace;
+  return { ...about, status, ref, summary, files, reason: null };
 }
 
 const NOTHING = { ref: null, summary: null, files: [] } as const;
@@ -125,10 +133,7 @@ export function restoreCheckpoint(
   { begin, mark, done }: Stages<RestoreAnswer>,
 ): Promise<RestoreAnswer> {
   return alone(ports, tree, thread, run, async (found, within) => {
-    const restored = await (mark === null
-      ? undefined
-      : tree.transact((tx) => begunBefore(tx, found, begin, mark)));
-    if (mark === null) begin();
+    const restored = await tree.transact((tx) => begunBefore(tx, found, begin, mark));
     const come = restored ?? (await restore(ports, tree, found, request, within, mark));
     await tree.transact((tx) => done(tx, come));
     return come;
@@ -137,12 +142,20 @@ export function restoreCheckpoint(
 
 function begunBefore(
   tx: Transaction,
-  { run: { ordinal } }: Found,
+  { run: { id, ordinal } }: Found,
   begin: Begin,
-  mark: Mark,
+  mark: Mark | null,
 ): Unfinished | undefined {
   begin();
-  if (!mark.begin(tx)) return undefined;
+  if (mark === null || !mark.begin(tx)) {
+    const { checkpoint, ...run } = tx.store.run(id)!;
+    if (checkpoint?.workspace.status === "ready")
+      tx.store.putRun({
+        ...run,
+        checkpoint: { ...checkpoint, workspace: { ...checkpoint.workspace, written: true } },
+      });
+    return undefined;
+  }
   return {
     status: "unfinished",
     reason:
@@ -250,7 +263,7 @@ export async function pruneCheckpoints(ports: ThreadPorts, id: string): Promise<
       view.runsOf(agent.threadId, { after, limit: PAGE }),
     );
     for (const { checkpoint } of rows) {
-      if (checkpoint?.workspace.status !== "ready") continue;
+      if (checkpoint?.workspace.status !== "ready" || checkpoint.workspace.gone === true) continue;
       const { ref } = checkpoint.workspace;
       const gone = await ports.capture.remove(folder, ref, withinOf(ports));
       if (gone.status === "ready") continue;

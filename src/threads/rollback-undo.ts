@@ -11,6 +11,7 @@ import type { RollbackRecord, ThreadFacts } from "../protocol/thread.ts";
 import { allOf } from "../control/family.ts";
 import { supersedeTransfer } from "../control/transfer-moves.ts";
 import type { Transaction } from "../control/transaction.ts";
+import { undoableRollback } from "../lineage/rollback-target.ts";
 import { lastOutcomeAt, projectAgain, rangesOf, runsIn } from "./rollback-write.ts";
 import { requireOpenThread, type ThreadAgent, threadOf } from "./verbs.ts";
 
@@ -47,8 +48,9 @@ export function undoRollback(tx: Transaction, id: string): ThreadAgent {
 }
 
 function requireUndoable({ threadId, thread, runs, currentRun }: ThreadAgent): RollbackRecord {
+  const undoable = undoableRollback(thread, runs);
+  if (undoable !== null) return undoable;
   const { lastRollback: last } = thread;
-  if (last !== null && !last.undone && last.of === runs) return last;
   if (currentRun !== null) {
     throw new RejectedError(
       "ROLLBACK_ACTIVE_RUN",

@@ -160,6 +160,55 @@ describe.each(STORES)("checkpoints of workspaces on %s", processes, (store) => {
     expect((await threads.fork(id, { at })).transfer.sourcePoint.runId).toBe(first.runId);
   });
 
+  test("C1.18 C9.3 those of runs that were rolled back go with the next run, save one that was written back", async () => {
+    const { r, h, threads, id, first, second } = await open({
+      "/root": [
+        call("write", { name: "one.txt", text: "1\n" }),
+        say("first"),
+        call("write", { name: "two.txt", text: "2\n" }),
+        say("second"),
+        repeat(say("more")),
+      ],
+    });
+    const ask = async (text: string): Promise<void> => {
+      await h.ask(text);
+      await h.tree.control.tree.jobs.of(id);
+    };
+    const back = (ordinal: number) => threads.rollBack(id, { to: { kind: "ordinal", ordinal } });
+    await ask("three");
+    const third = (await threads.checkpoints(id)).rows[2]!;
+    await threads.restoreCheckpoint(id, { run: third.runId });
+    await back(2);
+    await back(1);
+    // It can be undone as yet: all of them stay.
+    expect(refs(r)).toEqual(expect.arrayContaining([first.ref, second.ref, third.ref]));
+    await threads.undoRollback(id);
+    await back(1);
+    const fork = await threads.fork(id, { at: { kind: "run", runId: first.runId } });
+    await ask("four");
+    const left = refs(r);
+    expect(left).toEqual(expect.arrayContaining([first.ref, third.ref]));
+    expect(left).not.toContain(second.ref);
+    // What stood there before the restore is there, and the run of now.
+    expect(left).toHaveLength(4);
+    expect((await threads.checkpoints(id)).rows.map(({ status }) => status)).toEqual([
+      "ready",
+      "none",
+      "ready",
+      "ready",
+    ]);
+    await expect(threads.restoreCheckpoint(id, { run: second.runId })).rejects.toMatchObject({
+      code: "SOURCE_POINT_NOT_FOUND",
+      message: expect.stringContaining("rolled back"),
+    });
+    expect(fork.transfer.status).toBe("pending");
+    await ask("five");
+    expect(refs(r)).toHaveLength(5);
+    await threads.close(id);
+    await threads.archive(id);
+    expect(refs(r)).toEqual([]);
+  });
+
   test("C1.18 C2.1 with its archiving a thread's are removed, those of other threads stay", async () => {
     const { r, threads, id, first } = await open();
     await threads.restoreCheckpoint(id, { run: first.runId, paths: ["one.txt"] });
