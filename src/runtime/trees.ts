@@ -14,7 +14,7 @@ import { type CallOptions, CallerLeft } from "../platform/abortable.ts";
 import { liveOwner, type Owner } from "../control/live-owner.ts";
 import { blockedBy, useOf } from "../control/load.ts";
 import type { Shared } from "../control/shared.ts";
-import type { Page, PageRequest, Store, StoreView } from "../store/port.ts";
+import type { OpenRow, Page, PageRequest, Store, StoreView } from "../store/port.ts";
 import type { TreeHandle } from "./tree-handle.ts";
 import { unlessCorrupt } from "../store/corrupt-row.ts";
 
@@ -37,7 +37,7 @@ export interface TreeSummary {
   readonly title: string | null;
   /** Null where the tree's own row cannot be read: title and counts are not known then, and it cannot be opened. */
   readonly createdAt: number | null;
-  /** Null where one of its rows cannot be read; its owner sets aside what it can go on without. */
+  /** Null where the tree's own row or its root's cannot be read. */
   readonly counts: TreeCounts | null;
   /** The process whose lease lives; null when nobody runs the tree, or the lease cannot be read. */
   readonly owner: Owner | null;
@@ -65,11 +65,14 @@ function summaryOf(view: StoreView, id: TreeId, isDead: ProvenDead): TreeSummary
 function countsOf(view: StoreView, { treeId: id, agents }: TreeRecord): TreeCounts {
   // Without its root it cannot be opened (REC-1).
   view.agent(id);
+  // By their names: one that cannot be read hides no other, and is set aside by the tree's owner.
+  const open = view.openRows(id);
+  const counted = (kind: OpenRow["table"]): number => open.filter(({ table }) => table === kind).length;
   return {
     registered: agents + 1,
-    openRuns: view.openRuns(id).length,
+    openRuns: counted("runs"),
     triggered: view.triggered(id).length,
-    commands: view.pendingCommands(id).length,
+    commands: counted("commands"),
   };
 }
 
