@@ -60,12 +60,14 @@ export interface ListRequest {
   readonly limit?: number;
 }
 
+export function pageOfAgents(view: StoreView, tree: TreeId, request: ListRequest) {
+  const { under = ROOT_PATH, limit = 100, after = null, closed = false } = request;
+  return view.agents(tree, under, { limit, after, closed });
+}
+
 /** @throws as `wholePage`. */
 export function listAgents(view: StoreView, tree: TreeId, request: ListRequest, live: Live) {
-  const { under = ROOT_PATH, limit = 100, after = null, closed = false } = request;
-  const page = wholePage(view.agents(tree, under, { limit, after, closed }), (path) =>
-    view.agentAt(tree, path as AgentPath),
-  );
+  const page = wholePage(pageOfAgents(view, tree, request), (path) => view.agentAt(tree, path as AgentPath));
   return { agents: page.rows.map((agent) => summarise(view, agent, live)), next: page.next };
 }
 
@@ -147,5 +149,5 @@ export interface Counts {
 export function runningCount(view: StoreView, tree: TreeId): number {
   return view
     .openRuns(tree)
-    .filter((run) => run.status === "running" && run.threadId !== tree && !isHeld(view, run)).length;
+    .filter((run) => run.status === "running" && run.threadId !== tree && !isHeld(run)).length;
 }

@@ -13,6 +13,7 @@ import {
   type ListRequest,
   NOT_LIVE,
   openRequestRows,
+  pageOfAgents,
   summarise,
 } from "./listing.ts";
 
@@ -48,9 +49,8 @@ export class PassedOver {
 
 /** As `listAgents`, without those that cannot be shown. */
 export function readableAgents(view: StoreView, tree: TreeId, request: ListRequest) {
-  const { under = ROOT_PATH, limit = 100, after = null, closed = false } = request;
   const passed = new PassedOver();
-  const page = view.agents(tree, under, { limit, after, closed });
+  const page = pageOfAgents(view, tree, request);
   nameThem(passed, view, tree, page.unreadable);
   const agents = page.rows.flatMap((agent): readonly AgentSummary[] =>
     passed.list(agent.path, () => [summarise(view, agent, NOT_LIVE)]),

@@ -23,7 +23,7 @@ export function statusOf(view: StoreView, agent: AgentRecord, queue: QueuePositi
         if (agent.openRequests > 0) return { kind: "awaiting_approval" };
         return { kind: "waiting", on: waitingOn(view, agent) };
       default:
-        if (!isHeld(view, run)) return { kind: "running" };
+        if (!isHeld(run)) return { kind: "running" };
         if (agent.openRequests > 0 && !waitsOutside(view, run)) return { kind: "awaiting_approval" };
         return { kind: "waiting", on: waitingOn(view, agent) };
     }
@@ -47,8 +47,8 @@ export function startsRun(
 }
 
 /** A run that is driven, and whose provider stands in a call by the agent's token that waits (WAI-5, EXE-4). */
-export function isHeld(view: StoreView, run: RunRecord): boolean {
-  return run.permitLent ?? waitsOutside(view, run);
+export function isHeld({ permitLent }: RunRecord): boolean {
+  return permitLent === true;
 }
 
 /** For its run, that is: a call from outside waits for its own by itself. */

@@ -70,7 +70,7 @@ function* running(picture: Picture): Iterable<Violation> {
   const busy: RunRecord[] = [];
   for (const agent of picture.agents) {
     if (agent.parent === null) continue;
-    const works = (run: RunRecord): boolean => run.status !== "waiting" && !isHeld(picture.view, run);
+    const works = (run: RunRecord): boolean => run.status !== "waiting" && !isHeld(run);
     busy.push(...runsOf(picture, agent).filter((run) => !isSettled(run) && works(run)));
   }
   const { running } = picture.tree.limits;
