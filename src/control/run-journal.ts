@@ -9,7 +9,7 @@ import type { RunRecord } from "../protocol/run.ts";
 import type { ToolHost, ToolSpec } from "../protocol/tool.ts";
 import { UNREPORTED_USAGE, type Usage } from "../protocol/usage.ts";
 import { delay } from "../platform/clock.ts";
-import type { Attributes, Span } from "../platform/telemetry.ts";
+import { type Attributes, inSpan, type Span } from "../platform/telemetry.ts";
 import type {
   Admitted,
   AssistantBody,
@@ -36,7 +36,6 @@ import { recordStep } from "./steps.ts";
 import { charge, pricedUsage } from "./charge.ts";
 import type { RunClock } from "./run-clock.ts";
 import { previewOf } from "./preview.ts";
-import { inSpan } from "./run-span.ts";
 import { mustQuarantine, quarantine } from "./quarantine.ts";
 import { verdictsOn } from "./schema-checks.ts";
 import { settleRun } from "./settle.ts";
@@ -83,7 +82,12 @@ export class RunJournal implements RunPorts {
   }
 
   async start(): Promise<boolean> {
-    const begun = await beginStart(this.#tree, this.#session, this.#signal, this.#clock);
+    const span: RunPorts["span"] = (...given) => this.span(...given);
+    const begun = await beginStart(this.#tree, this.#session, {
+      signal: this.#signal,
+      clock: this.#clock,
+      span,
+    });
     if (begun === "refused") return false;
     this.#start = begun;
     return true;
@@ -299,7 +303,7 @@ export class RunJournal implements RunPorts {
     body: (add: (attributes: Attributes) => void) => Promise<T>,
     origin: { readonly client?: boolean } = {},
   ): Promise<T> {
-    return inSpan(this.#tree, name, attributes, body, { parent: this.#span, ...origin });
+    return inSpan(this.#tree.shared, name, attributes, body, { parent: this.#span, ...origin });
   }
 
   /** One offered wrap-up step has not ended it: the limit does (RUN-3). */

@@ -5,17 +5,7 @@
  */
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { RunRecord } from "../protocol/run.ts";
-import {
-  type Attributes,
-  endSpan,
-  failureOf,
-  type Link,
-  linkTo,
-  runInSpan,
-  type Span,
-  startSpan,
-  usageAttributes,
-} from "../platform/telemetry.ts";
+import { endSpan, type Link, linkTo, type Span, startSpan, usageAttributes } from "../platform/telemetry.ts";
 import type { Tree } from "./tree.ts";
 
 export async function startRunSpan(tree: Tree, agent: AgentRecord, run: RunRecord): Promise<Span> {
@@ -65,25 +55,4 @@ export async function endRunSpan(tree: Tree, span: Span, before: RunRecord): Pro
     { attributes, ...(failed ? { failure: { type: run.error.code, message: run.error.message } } : {}) },
     tree.redact,
   );
-}
-
-/** Runs a body inside a span, which gets the attributes that are known only then. */
-export async function inSpan<T>(
-  tree: Tree,
-  name: string,
-  attributes: Attributes,
-  body: (add: (attributes: Attributes) => void) => Promise<T>,
-  origin: { readonly parent: Span; readonly client?: boolean },
-): Promise<T> {
-  const { tracer, redact } = tree.shared;
-  const span = startSpan(tracer, name, attributes, origin);
-  let added: Attributes = {};
-  try {
-    const value = await runInSpan(span, () => body((more) => (added = { ...added, ...more })));
-    endSpan(span, { attributes: added }, redact);
-    return value;
-  } catch (error) {
-    endSpan(span, { attributes: added, failure: failureOf(error) }, redact);
-    throw error;
-  }
 }

@@ -14,6 +14,7 @@ import type { TransferRecord } from "../protocol/transfer.ts";
 import { renderSnapshot } from "../lineage/snapshot.ts";
 import { resolveStartContext } from "../lineage/start-context.ts";
 import type { StartFacts, StartPlan } from "../lineage/start-plan.ts";
+import type { RunPorts } from "../session/ports.ts";
 import type { Session } from "../session/session.ts";
 import { type Destination, NOTHING_TRIED, startFacts, type StartMemory } from "./start-facts.ts";
 import { type BuiltText, buildTexts } from "./start-build.ts";
@@ -47,6 +48,14 @@ export interface Planned {
   readonly snapshot: string | null;
 }
 
+/** The drive of a run, as far as its start is concerned. */
+export interface Driven {
+  readonly signal: AbortSignal;
+  readonly clock: RunClock;
+  /** Under the span of the run (C21). */
+  readonly span: RunPorts["span"];
+}
+
 /**
  * Null for a thread from before threads: it has no transfers, and its provider gets the transcript as ever.
  * @throws RejectedError when the run cannot start; nothing was sent.
@@ -55,8 +64,7 @@ export async function prepareStart(
   tree: Tree,
   session: Session,
   to: Destination,
-  signal: AbortSignal,
-  clock: RunClock,
+  { signal, clock, span }: Driven,
 ): Promise<RunStart | null> {
   const { id } = session.run!;
   const { provider } = session;
@@ -65,12 +73,16 @@ export async function prepareStart(
   let memory = NOTHING_TRIED;
   let again = false;
   for (;;) {
-    const found = await tree.look((look) => {
-      const run = currentRun(look, id);
-      const agent = look.agent(run.threadId);
-      if (agent.thread === null) return null;
-      const ready = again ? null : preparedBefore(look, run, to);
-      return ready ?? planStart(look, agent as ThreadAgent, run, session.items, to, memory);
+    const found = await span("resolveStartContext", {}, async (add) => {
+      const planned = await tree.look((look) => {
+        const run = currentRun(look, id);
+        const agent = look.agent(run.threadId);
+        if (agent.thread === null) return null;
+        const ready = again ? null : preparedBefore(look, run, to);
+        return ready ?? planStart(look, agent as ThreadAgent, run, session.items, to, memory);
+      });
+      if (planned !== null && "plan" in planned) add({ "coppice.start.plan": planned.plan.base.kind });
+      return planned;
     });
     if (found === null) return null;
     again = true;
@@ -80,17 +92,21 @@ export async function prepareStart(
       memory = { ...memory, failedResume: [providerThread.id] };
       continue;
     }
-    const asked = native === null ? "go" : await askProvider(native, found);
+    const asked = native === null ? "go" : await askProvider(native, found, span);
     if (asked !== "go") {
       memory = { ...memory, ...asked };
       continue;
     }
-    const texts = await buildTexts(tree.shared.summariser, found, signal);
+    const build = () => buildTexts(tree.shared.summariser, found, signal);
+    const count = found.texts.length;
+    const texts = await (count === 0
+      ? build()
+      : span("handoff.build", { "coppice.handoff.texts": count }, build));
     if ("teaches" in texts) {
       memory = { ...memory, ...texts.teaches };
       continue;
     }
-    return storeStart(tree, session.run!, to, found, texts);
+    return storeStart(tree, session.run!, to, found, texts, span);
   }
 }
 
@@ -98,6 +114,7 @@ export async function prepareStart(
 async function askProvider(
   native: NativeStart,
   { plan, record, intended, facts }: Planned,
+  span: Driven["span"],
 ): Promise<"go" | Partial<StartMemory>> {
   const { base } = plan;
   if (intended !== null) {
@@ -105,7 +122,15 @@ async function askProvider(
     return {};
   }
   // Forked now, or not at all: either way the next plan knows.
-  if (base.kind === "native_fork") return (await native.fork(base)) ? {} : { nativeFailed: true };
+  if (base.kind === "native_fork") {
+    const about = { "coppice.transfer.id": base.transferId };
+    const forked = await span("fork.native", about, async (add) => {
+      const made = await native.fork(base);
+      add({ "coppice.fork.made": made });
+      return made;
+    });
+    return forked ? {} : { nativeFailed: true };
+  }
   if (record !== null) return (await native.resume(record)) ? "go" : { failedResume: [record.id] };
   // One that could not be resumed is given up for a new one, once; a second failure is the run's (C4.15).
   if (facts.failedResume.length > 0) await native.begin();
@@ -118,11 +143,14 @@ async function storeStart(
   to: Destination,
   planned: Planned,
   texts: readonly BuiltText[],
+  span: Driven["span"],
 ): Promise<RunStart> {
   const { snapshot } = planned;
   // The plain case writes nothing that the acceptance would not write.
   if (texts.some(({ built }) => built !== null))
-    return tree.transact((tx) => writeStart(tx, run.id, to, planned, texts));
+    return span("transfer.resolve", { "coppice.transfer.ids": transfersOf(texts) }, () =>
+      tree.transact((tx) => writeStart(tx, run.id, to, planned, texts)),
+    );
   return {
     ...decisionOf(planned, texts, []),
     providerThread:
@@ -130,6 +158,11 @@ async function storeStart(
     bodies: snapshot === null ? [] : [{ kind: "context", topic: "snapshot", text: snapshot }],
     handoffs: [],
   };
+}
+
+/** Those that were there before; a switch's own is made with its text. */
+function transfersOf(texts: readonly BuiltText[]): string[] {
+  return texts.flatMap(({ transferId }) => transferId ?? []);
 }
 
 /** What an earlier attempt of this run has left ready (C4.13). */

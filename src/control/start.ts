@@ -8,12 +8,11 @@ import type { RunRecord } from "../protocol/run.ts";
 import { fail } from "../lineage/transfer.ts";
 import type { Session } from "../session/session.ts";
 import { foreignRuns } from "./own-conversation.ts";
-import type { RunClock } from "./run-clock.ts";
 import { currentRun } from "./runs.ts";
 import { settleRun } from "./settle.ts";
 import { windowOf } from "./shared.ts";
 import type { Destination } from "./start-facts.ts";
-import { prepareStart, type RunStart } from "./start-run.ts";
+import { type Driven, prepareStart, type RunStart } from "./start-run.ts";
 import { askForkAgain, tellMoved } from "./transfer-moves.ts";
 import type { Look, Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
@@ -22,19 +21,16 @@ import type { Tree } from "./tree.ts";
 export async function beginStart(
   tree: Tree,
   session: Session,
-  signal: AbortSignal,
-  clock: RunClock,
+  driven: Driven,
 ): Promise<RunStart | null | "refused"> {
   const run = session.run!;
   try {
     const start =
-      run.acceptedAt === null
-        ? await prepareStart(tree, session, destination(tree, session), signal, clock)
-        : null;
+      run.acceptedAt === null ? await prepareStart(tree, session, destination(tree, session), driven) : null;
     session.foreign = await tree.look((look) => foreignOf(look, run, start?.providerThread ?? null));
     return start;
   } catch (error) {
-    signal.throwIfAborted();
+    driven.signal.throwIfAborted();
     if (!isRefusal(error)) throw error;
     await tree.transact((tx) => refuse(tx, run.id, error));
     return "refused";

@@ -112,6 +112,26 @@ export function runInSpan<T>(span: Span, body: () => Promise<T>): Promise<T> {
   return active.run(span, () => context.with(trace.setSpan(context.active(), span), body));
 }
 
+/** Runs a body inside a span, which gets the attributes that are known only then. */
+export async function inSpan<T>(
+  { tracer, redact }: { readonly tracer: Tracer; readonly redact: Redact },
+  name: string,
+  attributes: Attributes,
+  body: (add: (attributes: Attributes) => void) => Promise<T>,
+  origin: SpanOrigin = {},
+): Promise<T> {
+  const span = startSpan(tracer, name, attributes, origin);
+  let added: Attributes = {};
+  try {
+    const value = await runInSpan(span, () => body((more) => (added = { ...added, ...more })));
+    endSpan(span, { attributes: added }, redact);
+    return value;
+  } catch (error) {
+    endSpan(span, { attributes: added, failure: failureOf(error) }, redact);
+    throw error;
+  }
+}
+
 /** The span around the caller, ours or the host's, in the form of the `traceparent` header; null outside of any. */
 export function activeSpanReference(): string | null {
   const span = active.getStore() ?? trace.getActiveSpan();

@@ -7,6 +7,8 @@
 import { CoppiceError } from "../protocol/errors.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { ProcessIdentity, ProvenDead } from "../protocol/process-identity.ts";
+import { inSpan } from "../platform/telemetry.ts";
+import type { Shared } from "../control/shared.ts";
 import type { Lease, Store } from "../store/port.ts";
 
 export interface ClaimPorts {
@@ -15,6 +17,7 @@ export interface ClaimPorts {
   readonly leaseMs: number;
   readonly owner: () => ProcessIdentity;
   readonly isDead: ProvenDead;
+  readonly shared: Pick<Shared, "tracer" | "redact">;
 }
 
 export class Claims {
@@ -27,6 +30,12 @@ export class Claims {
 
   /** @throws RejectedError `NOT_OWNER` while another process holds it. */
   async claim(treeId: TreeId): Promise<Lease> {
+    return inSpan(this.#ports.shared, "thread.lease", { "coppice.tree.id": treeId }, () =>
+      this.#claim(treeId),
+    );
+  }
+
+  async #claim(treeId: TreeId): Promise<Lease> {
     const { store, leaseMs, owner, isDead } = this.#ports;
     const token = this.#tokens.get(treeId) ?? this.#ports.token();
     // Before it is asked for: an answer may be lost.

@@ -101,6 +101,7 @@ class OwnRuntime implements Runtime {
       leaseMs: this.#limits.leaseMs,
       owner: () => this.#identity,
       isDead: this.#isDead,
+      shared: this.#shared,
     });
     this.#ownership = new Ownership(this.store, this.#shared.clock, this.#shared.logger, this.#limits);
     this.#visits = new Visits({

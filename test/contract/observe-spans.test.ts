@@ -7,6 +7,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { turnFork } from "../../src/providers/scripted/native/provider.ts";
 import {
   fail,
   followUp,
@@ -203,6 +204,56 @@ describe.each(STORES)("spans on %s", (store) => {
     await (await sent).outcome();
     await waitUntil("it has ended", () => spans("invoke_agent /root").length === 1);
     expect(linked(spans("invoke_agent /root")[0])).toEqual([outer.spanContext().spanId]);
+  });
+
+  test("OBS-2 C21 how a run gets its context has spans under the run's, and a lease one of its own", async () => {
+    const { tracer, spans } = recording();
+    const script = { "*": [repeat(say("ok"))] };
+    const native = turnFork(script);
+    await using h = await harness({
+      store,
+      scripts: script,
+      others: { native },
+      tree: { provider: "native" },
+      runtime: { tracer },
+    });
+    const { threads } = h.runtime;
+    await h.ask("one");
+    const { thread, transfer } = await threads.fork(h.tree.id, { policy: { strategy: "native" } });
+    await (await threads.continue(thread.id, "on")).outcome();
+    await threads.mergeBack(thread.id);
+    await h.ask("two");
+    await h.clock.settle();
+    const runs = ids([...spans("invoke_agent /root")]);
+    for (const name of ["resolveStartContext", "fork.native", "handoff.build", "transfer.resolve"]) {
+      const found = spans(name);
+      expect(found.length).toBeGreaterThan(0);
+      for (const span of found) expect(runs).toContain(span.parentSpanContext?.spanId);
+    }
+    expect(spans("resolveStartContext").map(({ attributes }) => attributes["coppice.start.plan"])).toEqual([
+      "none",
+      "native_fork",
+      "none",
+      "none",
+    ]);
+    expect(spans("fork.native")[0]!.attributes).toEqual({
+      "coppice.transfer.id": transfer.id,
+      "coppice.fork.made": true,
+    });
+    const [merge] = await look(h).transfers("merge_back");
+    expect(spans("transfer.resolve")[0]!.attributes).toEqual({ "coppice.transfer.ids": [merge!.id] });
+    expect(spans("thread.lease").map(({ attributes }) => attributes["coppice.tree.id"])).toEqual([
+      h.tree.id,
+      thread.id,
+      thread.id,
+    ]);
+    // Another process is in the way.
+    const other = await h.newRuntime({ provenDead: () => false });
+    await expect(other.openTree({ id: h.tree.id })).rejects.toMatchObject({ code: "NOT_OWNER" });
+    expect(spans("thread.lease").at(-1)).toMatchObject({
+      status: { code: SpanStatusCode.ERROR },
+      attributes: { "error.type": "NOT_OWNER" },
+    });
   });
 
   test("OBS-2 SEC-3 a failure is on its span, by code and without secrets", async () => {
