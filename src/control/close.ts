@@ -45,9 +45,9 @@ export function shut(tx: Transaction, threadId: ThreadId, runId: RunId | null): 
     const result = workOf(tx, mail.resultOf);
     if (result !== undefined) resultDelivered(tx, result);
   }
-  // No run of it begins any more that could be told what it was spawned with.
+  // No run of it begins any more that could be told any of this. What a fork inherits is what a fork of it begins with, too.
   for (const { id, type } of tx.store.pendingTransfersTo(threadId))
-    if (type === "subagent_spawn") supersedeTransfer(tx, id);
+    if (type !== "fork" && type !== "subagent_result") supersedeTransfer(tx, id);
   const closed = tx.putAgent(tx.agent(threadId), { state: "closed" });
   tx.emit("agent.closed", closed, { runId });
   tx.effects.closed.push(threadId);

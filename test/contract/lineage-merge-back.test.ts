@@ -1,6 +1,6 @@
 /** Forks merged back into the thread they came from (C7): told with the next message, once, and to no transcript of messages. */
 import { describe, expect, test } from "vitest";
-import { call, repeat, say, type Script, spawn } from "../../src/providers/scripted/script.ts";
+import { call, fail, repeat, say, type Script, spawn } from "../../src/providers/scripted/script.ts";
 import { scripted, type ScriptedProvider } from "../../src/providers/scripted/provider.ts";
 import type { ThreadId } from "../../src/protocol/ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -180,6 +180,36 @@ describe.each(STORES)("a merge-back on %s", (store) => {
     await expect(merge(h.tree.id)).rejects.toMatchObject({ code: "MERGE_BACK_NOT_A_FORK" });
     await h.runtime.threads.close(h.tree.id);
     await expect(merge(one)).rejects.toMatchObject({ code: "THREAD_CLOSED" });
+  });
+
+  test("C2.5 C3.7 C7.3 what no run can take in any more is superseded when its thread is closed, with its text", async () => {
+    const { h } = await open(store, [
+      repeat(({ inputs }) =>
+        inputs.at(-1) === "q2;" ? fail({ code: "PROVIDER_REFUSED", accepted: false }) : say("done"),
+      ),
+    ]);
+    await using _ = h;
+    await run(h, "q1;");
+    const [one, two] = [await fork(h), await fork(h)];
+    await run(h, "f1;", one);
+    await run(h, "f2;", two);
+    await h.runtime.threads.mergeBack(one);
+    // Its text is built, and its run refused.
+    await (await h.runtime.threads.continue(h.tree.id, "q2;")).outcome();
+    await h.runtime.threads.mergeBack(two);
+    const states = async () => (await merges(h)).map(({ status }) => status);
+    const before = await states();
+    await h.runtime.threads.close(h.tree.id);
+    expect([before, await states()]).toEqual([
+      ["resolved_portable", "pending"],
+      ["superseded", "superseded"],
+    ]);
+    expect((await handoffsOf(h)).map(({ status }) => status)).toEqual(["superseded"]);
+    const moved = (await h.tree.log(0, 1000)).filter(({ type }) => type === "transfer.moved");
+    expect(moved.slice(-2)).toMatchObject([
+      { data: { status: "superseded" } },
+      { data: { status: "superseded" } },
+    ]);
   });
 
   test("C7.5 a newer one of the same fork supersedes the older, and several forks are told in the order of their requests", async () => {
