@@ -33,7 +33,8 @@ function timed(name: string, adapter: NativeAdapter, { clock, milliseconds }: An
   const within: Within = async (asked, call) => {
     const late = Promise.withResolvers<never>();
     const timer = clock.setTimer(milliseconds, () => late.reject(stalled(name, asked, milliseconds)), {
-      keepAlive: true,
+      // A program that ends does not stay for one that does not close.
+      keepAlive: asked !== "close",
     });
     const answer = Promise.try(call);
     answer.catch(() => undefined);
