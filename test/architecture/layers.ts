@@ -46,7 +46,10 @@ export const table: Readonly<Record<string, Row>> = {
   threads: { folders: [...below, "control"] },
   tools: { folders: ["protocol", "platform", "control", "threads"] },
   runtime: { folders: [...below, "control", "threads", "tools"] },
-  mcp: { folders: ["protocol", "platform", "runtime", "tools"] },
+  mcp: {
+    folders: ["protocol", "platform", "runtime", "tools"],
+    packages: ["@modelcontextprotocol/server"],
+  },
   daemon: { folders: ["protocol", "platform", "runtime", "tools"] },
   // A host like any program: it hands createRuntime a store, providers, roles and tools of its own.
   cli: {
