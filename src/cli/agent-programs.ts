@@ -91,9 +91,11 @@ export function agentProgramStates(): Promise<AgentProgramState[]> {
   );
 }
 
-/** The first that is installed; null where there is none. Nothing is started. */
-export async function installedAgentProgram(): Promise<string | null> {
-  for (const [name, { isThere }] of Object.entries(PROGRAMS)) if (await isThere()) return name;
+/** The first of these that is installed; null where there is none. Nothing is started. */
+export async function installedAgentProgram(
+  names: readonly string[] = AGENT_PROGRAMS,
+): Promise<string | null> {
+  for (const name of names) if (await PROGRAMS[name]!.isThere()) return name;
   return null;
 }
 

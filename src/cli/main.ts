@@ -8,6 +8,7 @@ import { addDoctor } from "./commands/doctor.ts";
 import { addHome } from "./commands/home.ts";
 import { addLog } from "./commands/log.ts";
 import { addMcp } from "./commands/mcp.ts";
+import { addSetup } from "./commands/setup.ts";
 import { addContext } from "./commands/pins.ts";
 import { addHandoff } from "./commands/handoff.ts";
 import { addRecords } from "./commands/records.ts";
@@ -84,6 +85,7 @@ export function programOf(terminal: Terminal): Command {
   addContext(program, terminal);
   addHandoff(program, terminal);
   addMcp(program, terminal, version());
+  addSetup(program, terminal, version());
   addDoctor(program, terminal, version());
   return program;
 }
