@@ -55,7 +55,7 @@ export const table: Readonly<Record<string, Row>> = {
   cli: {
     folders: ["protocol", "platform", "store", "providers", "policy", "tools", "runtime", "mcp", "daemon"],
     types: ["threads"],
-    packages: ["commander"],
+    packages: ["commander", "jsonc-parser", "smol-toml"],
   },
   web: { folders: [], types: ["protocol"], node: false },
 };
