@@ -24,6 +24,7 @@ interface AgentProgram {
   readonly capabilities: ThreadCapabilities;
   readonly provider: () => ProviderAdapter;
   readonly find: () => Promise<Found>;
+  readonly isThere: () => Promise<boolean>;
 }
 
 const PROGRAMS: Readonly<Record<string, AgentProgram>> = {
@@ -31,16 +32,19 @@ const PROGRAMS: Readonly<Record<string, AgentProgram>> = {
     capabilities: CODEX_CAPABILITIES,
     provider: () => createCodexProvider(),
     find: () => programOf("codex", "npm install -g @openai/codex, then: codex login"),
+    isThere: () => isProgram("codex"),
   },
   claude: {
     capabilities: CLAUDE_CAPABILITIES,
     provider: () => createClaudeProvider(),
     find: async () => sdkOfClaude(),
+    isThere: async () => "there" in sdkOfClaude(),
   },
   opencode: {
     capabilities: OPENCODE_CAPABILITIES,
     provider: () => createOpenCodeProvider(),
     find: () => programOf("opencode", "npm install -g opencode-ai, then: opencode auth login"),
+    isThere: () => isProgram("opencode"),
   },
 };
 
@@ -87,6 +91,14 @@ export function agentProgramStates(): Promise<AgentProgramState[]> {
   );
 }
 
+/** The first of these that is installed; null where there is none. Nothing is started. */
+export async function installedAgentProgram(
+  names: readonly string[] = AGENT_PROGRAMS,
+): Promise<string | null> {
+  for (const name of names) if (await PROGRAMS[name]!.isThere()) return name;
+  return null;
+}
+
 function sdkOfClaude(): Found {
   try {
     loadClaudeSdk();
@@ -100,6 +112,13 @@ function sdkOfClaude(): Found {
           : `npm install ${error.details["package"] as string}`,
     };
   }
+}
+
+function isProgram(command: string): Promise<boolean> {
+  return findProgram({ command, args: [] }).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function programOf(command: string, missing: string): Promise<Found> {

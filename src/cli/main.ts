@@ -7,6 +7,8 @@ import { addDemo } from "./commands/demo.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addHome } from "./commands/home.ts";
 import { addLog } from "./commands/log.ts";
+import { addMcp } from "./commands/mcp.ts";
+import { addSetup } from "./commands/setup.ts";
 import { addContext } from "./commands/pins.ts";
 import { addHandoff } from "./commands/handoff.ts";
 import { addRecords } from "./commands/records.ts";
@@ -82,6 +84,8 @@ export function programOf(terminal: Terminal): Command {
   addThread(program, terminal);
   addContext(program, terminal);
   addHandoff(program, terminal);
+  addMcp(program, terminal, version());
+  addSetup(program, terminal, version());
   addDoctor(program, terminal, version());
   return program;
 }

@@ -6,13 +6,14 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import { ROOT_PATH } from "../protocol/agent-path.ts";
 import { isThreadId, type TreeId } from "../protocol/ids.ts";
+import type { ThreadToolsPolicy } from "../protocol/thread-tools.ts";
 import { loadRoles } from "../policy/roles.ts";
 import { loadModel } from "../providers/model/load-model.ts";
 import { createModelProvider } from "../providers/model/model-provider.ts";
 import type { ProviderAdapter } from "../providers/port.ts";
 import type { CommandOptions } from "../runtime/command-tree.ts";
 import { createRuntime } from "../runtime/create-runtime.ts";
-import { checkRuntimeOptions } from "../runtime/options.ts";
+import { checkRuntimeOptions, type RuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { TreeReader } from "../runtime/tree-reader.ts";
 import type { Store } from "../store/port.ts";
@@ -38,6 +39,14 @@ const KEYS = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_COMPATIBLE_API_KEY"
 export interface ProviderChoice {
   readonly provider: string;
   readonly model: string | null;
+}
+
+/** What a command wants of its runtime, where the user's module does not say otherwise. */
+export interface RuntimeChoice {
+  readonly pace: number;
+  readonly demo: boolean;
+  readonly model?: string | undefined;
+  readonly threadTools?: ThreadToolsPolicy;
 }
 
 /** Reads and checks the user's module, where one is named. @throws CommandError, RejectedError `INVALID_ARGUMENT`. */
@@ -76,11 +85,18 @@ export class Host {
     }
   }
 
+  /** What the user's module says of the tools that agents have. */
+  get settings(): Pick<RuntimeOptions, "limits" | "profile" | "threadTools"> {
+    const { limits, profile, threadTools } = this.#config;
+    return {
+      ...(limits === undefined ? {} : { limits }),
+      ...(profile === undefined ? {} : { profile }),
+      ...(threadTools === undefined ? {} : { threadTools }),
+    };
+  }
+
   /** A runtime with what the user's module names, and with the demo's own tools and roles for a tree of the demo alone. */
-  runtime(
-    store: Store,
-    { pace, demo, model }: { pace: number; demo: boolean; model?: string | undefined },
-  ): Promise<Runtime> {
+  runtime(store: Store, { pace, demo, model, threadTools }: RuntimeChoice): Promise<Runtime> {
     const models = createModelProvider({
       models: (name) => loadModel(name, process.env),
       ...(model === undefined ? {} : { defaultModel: model }),
@@ -89,6 +105,7 @@ export class Host {
     return createRuntime({
       logger: storeTroubleLogger((line) => process.stderr.write(`coppice: ${line}\n`)),
       ...(demo ? { roles: loadRoles(demoRoles, demoTools), limits: { residents: DEMO_RESIDENTS } } : {}),
+      ...(threadTools === undefined ? {} : { threadTools }),
       ...rest,
       store,
       providers: {

@@ -33,7 +33,10 @@ export async function approval(
   what: string,
 ): Promise<ToolOutcome | null> {
   const { tree } = control;
-  if (tree.shared.betweenTrees.policy.approval === "none") return null;
+  const { approval: asked } = tree.shared.betweenTrees.policy;
+  if (asked === "none") return null;
+  if (asked === "agents" && (await control.read((view) => view.agent(caller.threadId)!.hostDriven)))
+    return null;
   const text = headBytes(`${tool}: ${what}`, SHOWN_BYTES);
   const on = await tree.transact((tx) => approvalOf(tx, caller, { tool, text }));
   return on === null ? null : { kind: "waiting", on };

@@ -46,13 +46,16 @@ export const table: Readonly<Record<string, Row>> = {
   threads: { folders: [...below, "control"] },
   tools: { folders: ["protocol", "platform", "control", "threads"] },
   runtime: { folders: [...below, "control", "threads", "tools"] },
-  mcp: { folders: ["protocol", "platform", "runtime", "tools"] },
+  mcp: {
+    folders: ["protocol", "platform", "runtime", "tools"],
+    packages: ["@modelcontextprotocol/server"],
+  },
   daemon: { folders: ["protocol", "platform", "runtime", "tools"] },
   // A host like any program: it hands createRuntime a store, providers, roles and tools of its own.
   cli: {
     folders: ["protocol", "platform", "store", "providers", "policy", "tools", "runtime", "mcp", "daemon"],
     types: ["threads"],
-    packages: ["commander"],
+    packages: ["commander", "jsonc-parser", "smol-toml"],
   },
   web: { folders: [], types: ["protocol"], node: false },
 };

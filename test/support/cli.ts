@@ -6,9 +6,9 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const NODE = join(root, "node_modules/.bin/node");
-const BIN = join(root, "src/cli/bin.ts");
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+export const NODE = join(ROOT, "node_modules/.bin/node");
+export const BIN = join(ROOT, "src/cli/bin.ts");
 
 export interface Ended {
   readonly code: number | null;
@@ -32,7 +32,7 @@ export class Running {
     options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv; readonly input?: string | Buffer },
   ) {
     const env = { ...process.env, NO_COLOR: "1", COPPICE_STORE: "", ...options.env };
-    this.child = spawn(NODE, [BIN, ...args], { cwd: options.cwd ?? root, env, stdio: "pipe" });
+    this.child = spawn(NODE, [BIN, ...args], { cwd: options.cwd ?? ROOT, env, stdio: "pipe" });
     let stdout = "";
     let stderr = "";
     // A character may come in two pieces.

@@ -11,6 +11,7 @@ import { agentProgramStates } from "../agent-programs.ts";
 import { allPages } from "../all-pages.ts";
 import { EXIT, failureOf } from "../failure.ts";
 import { counted } from "../screen/words.ts";
+import { type ClientState, clientStates } from "../setup/client-states.ts";
 import { openForReading, type StorePlace, storePlace } from "../store-place.ts";
 import { fit, type Terminal, wrap } from "../terminal.ts";
 import { rowName } from "../unreadable.ts";
@@ -24,12 +25,15 @@ const WITH_TABLE = 60;
 
 export function addDoctor(program: Command, terminal: Terminal, version: string): void {
   withStore(program.command("doctor"), { json: "one object", example: "doctor" })
-    .description("check Node, the store, and which models and coding agents can be used")
+    .description(
+      "check Node, the store, which models and coding agents can be used, and the clients of `setup`",
+    )
     .action(async (options: StoreOptions) => {
       const place = storePlace(options.store);
       const store = await checkStore(place);
       const vendors = vendorStates(process.env);
       const agents = await agentProgramStates();
+      const clients = await clientStates();
       if (store.exit !== EXIT.ok) process.exitCode = store.exit;
       if (options.json === true) {
         terminal.json({
@@ -38,6 +42,7 @@ export function addDoctor(program: Command, terminal: Terminal, version: string)
           store: { ...place, ...store },
           vendors,
           agents,
+          clients,
         });
         return;
       }
@@ -59,7 +64,13 @@ export function addDoctor(program: Command, terminal: Terminal, version: string)
         row(agent.name, "missing" in found ? found.missing : found.there);
         if (!("missing" in found)) row("", abilitiesOf(agent.capabilities));
       }
+      for (const { client, scope, file, tried } of clients)
+        row(client, `${stateOf(tried)} (MCP server of the ${scope}, ${file})`);
     });
+}
+
+function stateOf(tried: ClientState["tried"]): string {
+  return "tools" in tried ? `works, ${counted(tried.tools, "tool")}` : `does not work: ${tried.fault}`;
 }
 
 /** What it can do with its own conversations; everything else is done by text. */

@@ -25,9 +25,15 @@ export interface Told {
   readonly example: string;
 }
 
+/** The option that names a store, with its words. */
+export const STORE_OPTION = [
+  "--store <file>",
+  "the store; else COPPICE_STORE, the newest in ./.coppice, or your data folder",
+] as const;
+
 export function withStore(command: Command, { json, example }: Told): Command {
   return command
-    .option("--store <file>", "the store; else COPPICE_STORE, the newest in ./.coppice, or your data folder")
+    .option(...STORE_OPTION)
     .option("--json", `for programs: ${json}, and nothing else on standard output`)
     .addHelpText("after", `\nExample: npx coppice ${example}`.trimEnd());
 }

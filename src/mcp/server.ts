@@ -1,0 +1,73 @@
+/**
+ * A tree in the words of the Model Context Protocol: tools, resources and progress, for clients of every revision that the
+ * protocol's library serves. One server a connection; all of them serve the same tree.
+ *
+ * - P1 A client that asked for progress is told that its call goes on, so that it does not give up on a wait.
+ * - P2 What a call asks for goes on when the client has gone (HDR-4).
+ */
+import { Server } from "@modelcontextprotocol/server";
+import type { JsonObject } from "../protocol/json.ts";
+import { type Clock, delay } from "../platform/clock.ts";
+import type { HostTool } from "../tools/host-tools.ts";
+import { answerMcpCall, toMcpTools } from "../tools/bindings/mcp.ts";
+import { callIdOf } from "./call-id.ts";
+import { INSTRUCTIONS } from "./instructions.ts";
+import { listResources, listTemplates, readResource, type ResourceSource } from "./resources.ts";
+
+export interface McpSurface extends ResourceSource {
+  readonly version: string;
+  readonly tools: readonly HostTool[];
+  readonly clock: Clock;
+  /** How what it waits for stands, in a line. */
+  readonly progress: () => Promise<string>;
+}
+
+/** Milliseconds between two notifications: clients give up after half a minute and more without one. */
+export const PROGRESS_MS = 5_000;
+
+export function mcpServer(surface: McpSurface): Server {
+  const server = new Server(
+    { name: "coppice", title: "Coppice", version: surface.version },
+    { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
+  );
+  const tools = toMcpTools(surface.tools).map((tool) => ({
+    ...tool,
+    inputSchema: tool.inputSchema as JsonObject & { type: "object" },
+  }));
+  server.setRequestHandler("tools/list", () => ({ tools }));
+  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
+    const callId = callIdOf(mcpReq._meta);
+    const progressToken = mcpReq._meta?.progressToken;
+    using _progress =
+      progressToken === undefined
+        ? null
+        : telling(surface, (progress, message) =>
+            mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, message } }),
+          );
+    const answer = await answerMcpCall(surface.tools, params, {
+      signal: mcpReq.signal,
+      ...(callId === undefined ? {} : { callId }),
+    });
+    return { ...answer, content: [...answer.content] };
+  });
+  server.setRequestHandler("resources/list", () => ({ resources: listResources() }));
+  server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: listTemplates() }));
+  server.setRequestHandler("resources/read", ({ params }) => readResource(surface, params.uri));
+  return server;
+}
+
+function telling(
+  { clock, progress }: McpSurface,
+  tell: (progress: number, message: string) => Promise<void>,
+): Disposable {
+  const over = new AbortController();
+  const told = async (): Promise<void> => {
+    for (let count = 1; ; count += 1) {
+      await delay(clock, PROGRESS_MS, over.signal);
+      await tell(count, await progress());
+    }
+  };
+  // The call has ended, or whoever is told has gone; neither is the call's business.
+  told().catch(() => undefined);
+  return { [Symbol.dispose]: () => over.abort() };
+}
