@@ -23,7 +23,10 @@ export interface ClaudeModule {
   readonly query: (input: {
     readonly prompt: AsyncIterable<object>;
     readonly options: Readonly<Record<string, unknown>>;
-  }) => AsyncIterable<ClaudeMessage> & { interrupt(): Promise<unknown> };
+  }) => AsyncIterable<ClaudeMessage> & {
+    interrupt(): Promise<unknown>;
+    mcpServerStatus(): Promise<readonly { readonly status: string }[]>;
+  };
 }
 
 export interface ClaudeMessage {
