@@ -147,31 +147,31 @@ export class AgentControl implements Live, Residents {
     );
   }
 
-  async followUp(caller: Caller, input: FollowUpInput, options: Options = {}): Promise<SpawnReceipt> {
-    if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
-    const key = receiptKey(caller, options.commandId);
-    const asked = { verb: "followup", ...input, trace: null } as unknown;
-    const act = (tx: Transaction, admitted: boolean): SpawnReceipt => {
-      const { agent, work } = followUp(tx, caller, input, admitted);
-      return { path: agent.path, threadId: agent.threadId, workId: work.id };
-    };
-    if (this.tree.profile.admission === "queue") {
-      return this.tree.transact((tx) =>
-        once(tx, key, asked, () => act(tx, false) as SpawnReceipt & JsonObject),
-      );
-    }
-    const looked = await this.tree.transact((tx): SpawnReceipt | Admission => {
-      const done = recall<SpawnReceipt & JsonObject>(tx, key, asked);
-      if (done !== undefined) return done;
-      const { agent } = checkFollowUp(tx, caller, input);
-      if (!joins(tx, agent)) return admissionOf(tx, agent.threadId, agent.parent);
-      return once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject);
+  followUp(caller: Caller, input: FollowUpInput, options: Options = {}): Promise<SpawnReceipt> {
+    return abortable(options.signal, async (begin) => {
+      if (input.outputSchema) await prepareSchema(this.tree, input.outputSchema);
+      const key = receiptKey(caller, options.commandId);
+      const asked = { verb: "followup", ...input, trace: null } as unknown;
+      const act = (tx: Transaction, admitted: boolean): SpawnReceipt & JsonObject =>
+        once(tx, key, asked, () => {
+          begin();
+          const { agent, work } = followUp(tx, caller, input, admitted);
+          return { path: agent.path, threadId: agent.threadId, workId: work.id };
+        });
+      if (this.tree.profile.admission === "queue") return this.tree.transact((tx) => act(tx, false));
+      const looked = await this.tree.transact((tx): SpawnReceipt | Admission => {
+        const done = recall<SpawnReceipt & JsonObject>(tx, key, asked);
+        if (done !== undefined) return done;
+        const { agent } = checkFollowUp(tx, caller, input);
+        if (!joins(tx, agent)) return admissionOf(tx, agent.threadId, agent.parent);
+        return act(tx, true);
+      });
+      if (!("scopes" in looked)) return looked;
+      return commitAdmitted(this.tree, looked, this.#pump, (tx) => ({
+        value: act(tx, true),
+        threadId: looked.threadId,
+      }));
     });
-    if (!("scopes" in looked)) return looked;
-    return commitAdmitted(this.tree, looked, this.#pump, (tx) => ({
-      value: once(tx, key, asked, () => act(tx, true) as SpawnReceipt & JsonObject),
-      threadId: looked.threadId,
-    }));
   }
 
   /** Input of the user to an agent. */
@@ -250,13 +250,16 @@ export class AgentControl implements Live, Residents {
     return receipt.closed;
   }
 
-  async reportResult(caller: Caller, report: Report): Promise<WorkRecord> {
-    const verdicts = await verdictsOn(this.tree, [report.workId as WorkId], report.text);
-    return this.tree.transact((tx) => {
-      const receipt = once(tx, receiptKey(caller, undefined), { verb: "report", ...report }, () => ({
-        workId: reportResult(tx, caller, report, verdicts).id,
-      }));
-      return tx.store.work(receipt.workId)!;
+  reportResult(caller: Caller, report: Report, { signal }: CallOptions = {}): Promise<WorkRecord> {
+    return abortable(signal, async (begin) => {
+      const verdicts = await verdictsOn(this.tree, [report.workId as WorkId], report.text);
+      return this.tree.transact((tx) => {
+        begin();
+        const receipt = once(tx, receiptKey(caller, undefined), { verb: "report", ...report }, () => ({
+          workId: reportResult(tx, caller, report, verdicts).id,
+        }));
+        return tx.store.work(receipt.workId)!;
+      });
     });
   }
 

@@ -5,6 +5,7 @@
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { ThreadId } from "../protocol/ids.ts";
 import type { OpenedProvider, Session } from "../session/session.ts";
+import { within } from "../platform/clock.ts";
 import type { Tree } from "./tree.ts";
 
 const IGNORE = (): void => undefined;
@@ -41,13 +42,10 @@ export async function closeInTime(tree: Tree, session: Session): Promise<void> {
   await inTime(tree, closeSession(tree, session));
 }
 
-/** Resolves with what ends, or with the deadline of a close. */
+/** Resolves when that has ended, or with the deadline of a close. */
 export async function inTime(
   { shared, limits }: Pick<Tree, "shared" | "limits">,
   ending: Promise<unknown> | null,
 ): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = shared.clock.setTimer(limits.closeDeadlineMs, late.resolve, { keepAlive: true });
-  await Promise.race([ending, late.promise]);
-  timer.cancel();
+  await within(shared.clock, limits.closeDeadlineMs, Promise.resolve(ending));
 }

@@ -90,10 +90,7 @@ export class NativeJournal implements NativePorts {
     const { model, effort, provider } = this.#run;
     const { agent } = this.#session;
     // What it does at its close hinders nobody for ever; its failure was told.
-    await inTime(
-      this.#tree,
-      closing.catch(() => undefined),
-    );
+    await inTime(this.#tree, closing);
     const config = { ...agent.config, model, effort };
     const session = await openNative(this.#tree, { ...agent, config }, provider);
     return { session, selection: { model, effort } };

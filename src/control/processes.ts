@@ -10,12 +10,9 @@ import { InterruptedError } from "../protocol/errors.ts";
 import type { RunId, ThreadId } from "../protocol/ids.ts";
 import type { ProcessGroup } from "../store/port.ts";
 import type { ProcessSpec, StartedProcess, StartProcess } from "../platform/process.ts";
-import { endGroup, groupLives, signalGroup, startGroup } from "../platform/process-group.ts";
+import { endWith, signalGroup, startGroup } from "../platform/process-group.ts";
 import { ownIdentity } from "../platform/process-identity.ts";
 import type { Tree } from "./tree.ts";
-
-/** How often a group whose leader is gone is looked at. */
-const LOOK_MS = 1000;
 
 /** @throws the lifetime's reason when it is over already, or what starting or registering it failed with. */
 export async function startProcess(
@@ -42,10 +39,10 @@ export async function startProcess(
   }
   tree.groups.add(kill);
   const { clock } = tree.shared;
-  lifetime.addEventListener("abort", () => endGroup(clock, tree.limits.interruptGraceMs, group), {
-    once: true,
+  void endWith(lifetime, clock, tree.limits.interruptGraceMs, leader).then(() => {
+    tree.groups.delete(kill);
+    return removed(tree, group);
   });
-  void exited.then(() => whenGone(tree, group, () => void tree.groups.delete(kill)));
   leader.letGo();
   return { pid: pgid, startedAt, stdin, stdout, stderr, exited };
 }
@@ -53,16 +50,6 @@ export async function startProcess(
 /** Of a provider, for an agent; the run that it began with is nobody's any more when it ends. */
 export function processesOf(tree: Tree, threadId: ThreadId): StartProcess {
   return (spec, lifetime) => startProcess(tree, { threadId, runId: null }, spec, lifetime);
-}
-
-/** The leader is gone; what it has left behind may go on until the group is ended. */
-function whenGone(tree: Tree, group: ProcessGroup, then: () => void): void {
-  if (groupLives(group.pgid)) {
-    tree.shared.clock.setTimer(LOOK_MS, () => whenGone(tree, group, then));
-    return;
-  }
-  then();
-  void removed(tree, group);
 }
 
 /** A row that cannot be removed now is swept by the next owner, who finds nobody. */

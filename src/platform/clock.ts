@@ -66,3 +66,11 @@ export function delay(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }
+
+/** Resolves when that has come to its end, however it did, and after `ms` at the latest. */
+export async function within(clock: Clock, ms: number, what: Promise<unknown>): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = clock.setTimer(ms, over.resolve, { keepAlive: true });
+  await Promise.race([what.catch(() => undefined), over.promise]);
+  timer.cancel();
+}

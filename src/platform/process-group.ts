@@ -94,7 +94,7 @@ export function signalGroup(pgid: number, startedAt: string, signal: "SIGTERM" |
 }
 
 /** Asks a group to end, and makes it after the grace time. */
-export function endGroup(
+function endGroup(
   clock: Clock,
   graceMs: number,
   { pgid, startedAt }: Pick<ProcessGroupLeader, "pgid" | "startedAt">,
@@ -103,13 +103,31 @@ export function endGroup(
   clock.setTimer(graceMs, () => signalGroup(pgid, startedAt, "SIGKILL"), { keepAlive: true });
 }
 
+/** How often a group whose leader is gone is looked at. */
+const LOOK_MS = 1000;
+
+/** Ends a group with `lifetime`. A group that has gone before is not signalled any more: its id may be another's by then. */
+export async function endWith(
+  lifetime: AbortSignal,
+  clock: Clock,
+  graceMs: number,
+  leader: Pick<ProcessGroupLeader, "pgid" | "startedAt" | "exited">,
+): Promise<void> {
+  const end = (): void => endGroup(clock, graceMs, leader);
+  lifetime.addEventListener("abort", end, { once: true });
+  await leader.exited;
+  // What the leader has left behind may go on until the group is ended.
+  while (groupLives(leader.pgid)) await new Promise<void>((look) => clock.setTimer(LOOK_MS, look));
+  lifetime.removeEventListener("abort", end);
+}
+
 /** For whoever owns no tree: registered nowhere, so such a process is for as long as its owner looks at it. */
 export function unregisteredProcesses(clock: Clock, graceMs: number): StartProcess {
   return async (spec, lifetime) => {
     lifetime.throwIfAborted();
     const leader = await startGroup(spec, { leashed: true });
     const { pgid, startedAt, stdin, stdout, stderr, exited } = leader;
-    lifetime.addEventListener("abort", () => endGroup(clock, graceMs, leader), { once: true });
+    void endWith(lifetime, clock, graceMs, leader);
     leader.letGo();
     return { pid: pgid, startedAt, stdin, stdout, stderr, exited };
   };

@@ -17,6 +17,8 @@
  * - P6 `resumeThread` works or throws; it never answers with an empty conversation. `startTurn` is only called while no
  *   turn of the thread is under way.
  * - P7 Optional methods are called through `nativeCall`, which holds them to the capability that goes with them.
+ * - P8 A turn that is stopped before its provider has begun with it is stopped as soon as it has. `close` stops the turn under way
+ *   before it leaves the conversation, in bounded time: what serves it may go on to serve others (INT-3, INT-7).
  */
 import type { StartProcess } from "../platform/process.ts";
 import type { Effect } from "../protocol/agent.ts";

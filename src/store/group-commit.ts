@@ -45,8 +45,8 @@ export class GroupCommit {
   #armed = false;
   #portion = FIRST_PORTION;
   #idle: (() => void)[] = [];
-  /** Since when the lock could not be had, how often it was tried, and how many operations were there at the start. */
-  #busy: { readonly since: number; tries: number; readonly waiting: number } | null = null;
+  /** Since when the lock could not be had, how often it was tried, and which operations were there at the start. */
+  #busy: { readonly since: number; tries: number; readonly waiting: ReadonlySet<Pending> } | null = null;
   #turn = { version: 0, endedAt: 0, tookMs: 0, contended: false, polls: 0 };
 
   constructor(backend: Backend, clock: Clock, busyTimeoutMs: number, afterCommit: () => void) {
@@ -92,7 +92,7 @@ export class GroupCommit {
       if (isBusy(error) && this.#waitForLock(startedAt)) return;
       failed = true;
       failure = error;
-      group = this.#queue.splice(0, isBusy(error) ? this.#busy!.waiting : group.length);
+      group = isBusy(error) ? this.#waitedTooLong() : this.#queue.splice(0, group.length);
     }
     this.#busy = null;
     this.#endTurn(startedAt, failed);
@@ -115,7 +115,7 @@ export class GroupCommit {
 
   /** Arranges another attempt; false when the time for it is over. */
   #waitForLock(now: number): boolean {
-    this.#busy ??= { since: now, tries: 0, waiting: this.#queue.length };
+    this.#busy ??= { since: now, tries: 0, waiting: new Set(this.#queue) };
     const busy = this.#busy;
     const waited = now - busy.since;
     if (waited >= this.#busyTimeoutMs) return false;
@@ -125,6 +125,13 @@ export class GroupCommit {
     const pause = waited < PATIENT_AFTER_MS ? 1 : 1 + (busy.tries % LONGEST_PAUSE_MS);
     this.#tryAgain(busy.tries, Math.min(pause, this.#busyTimeoutMs - waited));
     return true;
+  }
+
+  /** Takes out those who have waited from the start; what is urgent and came later stands before them. */
+  #waitedTooLong(): readonly Pending[] {
+    const { waiting } = this.#busy!;
+    this.#queue = this.#queue.filter((pending) => !waiting.has(pending));
+    return [...waiting];
   }
 
   #tryAgain(tries: number, pauseMs: number): void {

@@ -26,7 +26,7 @@ export function followupTask(profile: Profile): BuiltIn {
     input: fullInput,
     taken: profile.richOutputs ? fullInput : referenceInput,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
-    async run(input, { control, caller }) {
+    async run(input, { control, caller, signal }) {
       const receipt = await control.followUp(
         caller,
         {
@@ -41,7 +41,7 @@ export function followupTask(profile: Profile): BuiltIn {
           acceptance: input.acceptance,
           trace: activeSpanReference(),
         },
-        { commandId: input.idempotency_key },
+        { commandId: input.idempotency_key, signal },
       );
       if (!profile.richOutputs) return result("");
       return result({

@@ -38,7 +38,7 @@ export function interruptAgent(profile: Profile): BuiltIn {
     input: fullInput,
     taken: receipt ? fullInput : referenceInput,
     hints: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
-    async run(input, { control, caller }) {
+    async run(input, { control, caller, signal }) {
       const runId = input.run_id;
       if (runId !== undefined && !isRunId(runId)) {
         throw new RejectedError(
@@ -49,7 +49,7 @@ export function interruptAgent(profile: Profile): BuiltIn {
           },
         );
       }
-      const options = { commandId: input.idempotency_key };
+      const options = { commandId: input.idempotency_key, signal };
       if (!receipt)
         return result({ previous_status: await control.interruptForStatus(caller, input.target, options) });
       const touched = await control.interrupt(

@@ -28,11 +28,12 @@ export function reportResult(): BuiltIn {
     input,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     async run(asked, call) {
-      const work = await call.control.reportResult(call.caller, {
+      const report = {
         workId: asked.work_id ?? (await onlyWork(call)),
         text: typeof asked.result === "string" ? asked.result : JSON.stringify(asked.result),
         status: asked.status ?? "completed",
-      });
+      };
+      const work = await call.control.reportResult(call.caller, report, { signal: call.signal });
       return result({ work_id: work.id, state: work.outcome?.ending ?? work.state });
     },
   });

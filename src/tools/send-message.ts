@@ -18,9 +18,10 @@ export function sendMessage(profile: Profile): BuiltIn {
     input: fullInput,
     taken: profile.richOutputs ? fullInput : referenceInput,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
-    async run(input, { control, caller }) {
+    async run(input, { control, caller, signal }) {
       const receipt = await control.send(caller, input.target, input.message, {
         commandId: input.idempotency_key,
+        signal,
       });
       if (!profile.richOutputs) return result("");
       const status = await currentStatus(control, receipt.recipient);

@@ -80,7 +80,7 @@ export function spawnAgent(profile: Profile): BuiltIn {
     taken: profile.richOutputs ? fullInput : referenceInput,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     before: refuseForkContext,
-    async run(input, { control, caller }) {
+    async run(input, { control, caller, signal }) {
       const spawned = await control.spawn(
         caller,
         {
@@ -103,7 +103,7 @@ export function spawnAgent(profile: Profile): BuiltIn {
           isolation: input.isolation,
           trace: activeSpanReference(),
         },
-        { commandId: input.idempotency_key },
+        { commandId: input.idempotency_key, signal },
       );
       if (!profile.richOutputs) return result({ task_name: spawned.path });
       return result({

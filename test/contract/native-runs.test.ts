@@ -451,10 +451,13 @@ describe.each(STORES)("native runs on %s", (store) => {
     await using h = await harness({ store, others: { native } });
     const { work } = await h.tree.root.spawn("n", "go", { model: "native/any" });
     await h.clock.settle();
+    const turns = () => native.conversations.all().flatMap((one) => one.turns.map(({ status }) => status));
+    expect(turns()).toEqual(["running"]);
     await (await h.tree.agent("n")).close();
     expect((await work.outcome()).ending).toBe("cancelled");
     await h.clock.settle();
     expect(native.calls("close")).toHaveLength(1);
+    expect(turns()).toEqual(["interrupted"]);
   });
 });
 

@@ -5,6 +5,12 @@ import * as index from "../../src/index.ts";
 import { ask, fail, repeat, say } from "../../src/providers/scripted/script.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import type { CallOptions } from "../../src/platform/abortable.ts";
+import type { Profile } from "../../src/protocol/profile.ts";
+import type { BuiltIn } from "../../src/tools/built-in.ts";
+import { followupTask } from "../../src/tools/followup-task.ts";
+import { interruptAgent } from "../../src/tools/interrupt-agent.ts";
+import { sendMessage } from "../../src/tools/send-message.ts";
+import { spawnAgent } from "../../src/tools/spawn-agent.ts";
 import { everything } from "../support/everything.ts";
 import { type Harness, harness, STORES, type StoreKind } from "../support/harness.ts";
 import { look } from "../support/look.ts";
@@ -49,6 +55,7 @@ async function prepare(store: StoreKind): Promise<Given> {
   await asking.root.send("ask me");
   await look(h).until("the question is asked", async () => (await asking.requests()).length === 1);
   const hosted = await runtime.openTree({ hostDriven: true });
+  await (await hosted.root.spawn("helper", "look")).work.outcome();
   const token = await hosted.root.token();
   const thread = async (...messages: string[]): Promise<string> => {
     const { id } = await threads.create({ provider: "scripted" });
@@ -76,8 +83,29 @@ async function prepare(store: StoreKind): Promise<Given> {
   return { ...found, plain, closed, fork, rolled, drafted, handoff };
 }
 
+const USER = { kind: "user", name: "library" } as const;
+
+/** A tool's call by a root that its host drives. */
+function called(tool: (profile: Profile) => BuiltIn, input: object): Call {
+  return async ({ hosted }, { signal = new AbortController().signal }) => {
+    const { control } = hosted;
+    const { threadId } = hosted.root;
+    const caller = { kind: "agent", threadId, runId: null, step: 0, callId: null } as const;
+    await tool(control.tree.profile).call(input, { control, caller, signal, longestWaitMs: null });
+  };
+}
+
 /** Commands: what they do is stored. */
 const COMMANDS: Readonly<Record<string, Calls>> = {
+  AgentControl: {
+    followUp: ({ h }, options) =>
+      h.tree.control.followUp(USER, { target: "/root/child", message: "more" }, options),
+  },
+  BuiltIn: {
+    spawn_agent: called(spawnAgent, { task_name: "new", message: "look", fork_turns: "none" }),
+    send_message: called(sendMessage, { target: "helper", message: "a note" }),
+    followup_task: called(followupTask, { target: "helper", message: "more" }),
+  },
   Runtime: {
     openTree: ({ h }, options) => h.runtime.openTree(options),
   },
@@ -137,6 +165,9 @@ const RUN = `run_${"a".repeat(21)}`;
 
 /** All else that is waited for. */
 const OTHERS: Readonly<Record<string, Calls>> = {
+  BuiltIn: {
+    interrupt_agent: called(interruptAgent, { target: "helper" }),
+  },
   Runtime: {
     trees: ({ h }, options) => h.runtime.trees(options),
     openPending: ({ h }, options) => h.runtime.openPending(options),

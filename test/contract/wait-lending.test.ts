@@ -1,5 +1,5 @@
 /** What a wait costs and what an early end of it harms: nothing (WAI-5, WAI-6), and short transports (WAI-7). */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import type { Scripts } from "../../src/providers/scripted/provider.ts";
 import { hostTools } from "../../src/tools/host-tools.ts";
@@ -86,7 +86,11 @@ describe.each(STORES)("waits on %s", (store) => {
       if (kind === "commit") commits.push(write);
       return null;
     };
-    await h.clock.advance(29_000);
+    // An owner looks once after what it has done itself.
+    await h.clock.advance(1_000);
+    const reads = vi.spyOn(h.faulty, "read");
+    await h.clock.advance(28_000);
+    expect(reads).not.toHaveBeenCalled();
     expect(commits).toEqual([]);
     expect(h.provider.requests("/root")).toHaveLength(2);
     h.provider.gates.open("last");

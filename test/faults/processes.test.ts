@@ -1,10 +1,17 @@
 /** Processes that the runtime starts for its agents, with real ones (REC-4, REC-6, INT-3). */
+import { getEventListeners } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { StartedProcess } from "../../src/platform/process.ts";
-import { groupLives, signalGroup, startGroup } from "../../src/platform/process-group.ts";
+import { startProcess } from "../../src/control/processes.ts";
+import type { StartedProcess, StartProcess } from "../../src/platform/process.ts";
+import {
+  groupLives,
+  signalGroup,
+  startGroup,
+  unregisteredProcesses,
+} from "../../src/platform/process-group.ts";
 import { ownIdentity, processStart } from "../../src/platform/process-identity.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { call, gate, repeat, say, together } from "../../src/providers/scripted/script.ts";
@@ -12,6 +19,7 @@ import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import type { ProcessGroup, Store } from "../../src/store/port.ts";
+import { virtualClock } from "../../src/testing/virtual-clock.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { start } from "../support/crash/start.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -124,6 +132,31 @@ describe("a process of an agent", () => {
     const pid = Number(String(await says));
     await gone(pid);
     expect(() => process.kill(pid, 0), "its id is still taken").not.toThrow();
+  });
+
+  test("INT-4 REC-4 with its group nothing of it is left at the signal that it was to end with", async () => {
+    const { tree } = await opened(temporaryPath());
+    const about = { threadId: tree.root.threadId, runId: "run_one" as const };
+    const start: StartProcess = (spec, signal) => startProcess(tree.control.tree, about, spec, signal);
+    const lifetime = new AbortController();
+    const { pid } = await start({ command: "/bin/sleep", args: ["1000"] }, lifetime.signal);
+    for (let n = 0; n < 3; n += 1) await start({ command: "/bin/true" }, lifetime.signal);
+    const listeners = (): number => getEventListeners(lifetime.signal, "abort").length;
+    await waitUntil("the one that lives is left", () => listeners() === 1, { steps: 200_000 });
+    lifetime.abort();
+    await gone(pid);
+  });
+
+  test("INT-4 nor of one that nobody has registered", async () => {
+    const clock = virtualClock();
+    const { signal } = new AbortController();
+    const one = await unregisteredProcesses(clock, 1000)({ command: "/bin/true" }, signal);
+    await one.exited;
+    // Whoever holds its leash is in its group.
+    signalGroup(one.pid, one.startedAt, "SIGKILL");
+    await gone(one.pid);
+    await clock.advance(1000);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
   test("REC-4 an id that is another's by now is left alone", async () => {

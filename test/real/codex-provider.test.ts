@@ -9,6 +9,7 @@ import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
+import { Driver, terminalOf } from "../../src/testing/native-driver.ts";
 import {
   type NativeBehaviour,
   nativeProviderConformance,
@@ -142,6 +143,46 @@ describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
     const next = await tree.root.send("@@TEXT on we go@@");
     expect(await next.outcome()).toMatchObject({ ending: "completed", text: "on we go" });
   });
+
+  test("INT-7 a closed agent's turn is stopped on the server that others go on to use", async () => {
+    const home = codexHome(server);
+    await using runtime = await open(home);
+    const tree = await runtime.openTree({ provider: "codex" });
+    await (await tree.root.send("@@TEXT hello@@")).outcome();
+    const { work } = await tree.root.spawn("n", "@@TEXT wait for the end@@ @@HOLD@@");
+    const request = await server.next(({ prompt }) => prompt.includes("wait for the end"));
+    await request.sent;
+    await (await tree.agent("n")).close();
+    expect(await work.outcome()).toMatchObject({ ending: "cancelled" });
+    expect(await request.closed).toBe("gone");
+    const next = await tree.root.send("@@TEXT on we go@@");
+    expect(await next.outcome()).toMatchObject({ ending: "completed", text: "on we go" });
+  });
+
+  test.for(["interrupted", "closed"] as const)(
+    "INT-3 INT-7 a turn that is %s before it has begun makes no request that stays open",
+    async (how) => {
+      const adapter = adapterAt(codexHome(server));
+      const other = await Driver.open(adapter);
+      const driver = await Driver.open(adapter);
+      const { session, thread } = driver;
+      const prompt = `@@TEXT ${how} too early@@ @@HOLD@@`;
+      if (how === "closed") {
+        const starting = driver.start(prompt).catch(() => undefined);
+        await session.close();
+        await starting;
+      } else {
+        const events = driver.turn(prompt);
+        await session.interruptTurn(thread.ref, "turn-1");
+        expect(terminalOf(await events).outcome).toBe("interrupted");
+      }
+      // Whatever was asked before it was stopped is hung up.
+      await other.turn("@@TEXT on we go@@");
+      const asked = server.requests.filter(({ prompt }) => prompt.includes(`${how} too early`));
+      for (const { closed } of asked) expect(await closed).toBe("gone");
+      await Promise.all([session.close(), other.session.close()]);
+    },
+  );
 
   test("REC-4 nothing is left when the runtime is closed", async () => {
     const home = codexHome(server);

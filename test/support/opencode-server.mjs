@@ -134,6 +134,9 @@ function answered(/** @type {string} */ id, /** @type {any} */ body, /** @type {
   return true;
 }
 
+/** For one that begins with a turn only when it is told. @type {Promise<void>} */
+const toldToBegin = new Promise((resolve) => process.on("SIGUSR2", () => resolve()));
+
 async function prompt(/** @type {string} */ sessionID, /** @type {any} */ { messageID, parts }) {
   if (options.refuses) return emit("session.error", { sessionID, error: NO });
   const text = parts.map((/** @type {any} */ part) => part.text).join("\n");
@@ -141,6 +144,8 @@ async function prompt(/** @type {string} */ sessionID, /** @type {any} */ { mess
   const steps = script === undefined ? (options.turn ?? [{ say: "ok" }]) : JSON.parse(script);
   const mine = parts.map((/** @type {any} */ part) => ({ id: `prt_${(number += 1)}`, messageID, ...part }));
   put(sessionID, { id: messageID, role: "user", time: {} }, mine);
+  if (options.waits) await toldToBegin;
+  note({ request: "beginning of a turn", id: sessionID });
   /** @type {Promise<string>} */
   const stopped = new Promise((resolve) => turns.set(sessionID, () => resolve("stopped")));
   emit("session.status", { sessionID, status: { type: "busy" } });

@@ -36,6 +36,8 @@ export interface FakeOpenCode {
   asked(request?: string): Asked[];
   /** Ids of its processes that live. */
   processes(): number[];
+  /** Has one that waits with its turn begin. */
+  begin(): void;
   /** Ends all of them at once, as a crash would. */
   kill(): void;
 }
@@ -49,9 +51,10 @@ export function fakeOpenCode(): FakeOpenCode {
     processesWith(`OPENCODE_STORE=${folder}`).flatMap(({ pid, command }) =>
       command.startsWith("/bin/sh") ? [] : [pid],
     );
-  const kill = (): void => {
-    for (const pid of processes()) process.kill(pid, "SIGKILL");
+  const signal = (name: "SIGKILL" | "SIGUSR2"): void => {
+    for (const pid of processes()) process.kill(pid, name);
   };
+  const kill = (): void => signal("SIGKILL");
   onTestFinished(() => {
     kill();
     rmSync(folder, { recursive: true, force: true });
@@ -59,6 +62,7 @@ export function fakeOpenCode(): FakeOpenCode {
   return {
     processes,
     kill,
+    begin: () => signal("SIGUSR2"),
     adapter: (ways = {}, options = {}) =>
       createOpenCodeProvider({
         ...(options.url === undefined

@@ -4,7 +4,7 @@
  * - S1 What it says of a thread goes to the session that has it. What it asks for a thread that nobody has is refused.
  * - S2 With the server all its sessions are over; the next session starts another.
  */
-import type { Clock } from "../../platform/clock.ts";
+import { type Clock, within } from "../../platform/clock.ts";
 import { startLineProcess } from "../../platform/line-process.ts";
 import type { StartProcess } from "../../platform/process.ts";
 import { RejectedError } from "../../protocol/errors.ts";
@@ -98,6 +98,11 @@ export class CodexServer {
       `Codex answered ${method} in another form than this version of the adapter knows: ${parsed.error.issues[0]?.path.join(".") ?? ""}`,
       { method, reason: "version_unsupported" },
     );
+  }
+
+  /** Waits for that no longer than the grace time, however it ends. */
+  inTime(what: Promise<unknown>): Promise<void> {
+    return within(this.#options.clock, this.#options.graceMs, what);
   }
 
   listen(threadId: string, listener: CodexListener): void {

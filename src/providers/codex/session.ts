@@ -3,7 +3,8 @@
  *
  * - X1 A turn that is started while another is under way would steer it: that is kept apart here, and queued by the runtime.
  * - X2 Forks that nobody knows of cannot be found: Codex lists no thread without a turn of its own.
- * - X3 A thread has one writer, across processes: the session leaves its thread when it is closed.
+ * - X3 A thread has one writer, across processes: the session leaves its thread when it is closed, and its turn is stopped
+ *   before that: the server, which others may use, would go on with it.
  */
 import { RejectedError, TransientError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
@@ -54,6 +55,7 @@ export class CodexSession implements NativeSession, CodexListener {
   #turn: CodexTurnUnderWay | null = null;
   #used: CodexUsage | null = null;
   #gone: ProviderError | null = null;
+  #closed = false;
 
   constructor(options: CodexSessionOptions) {
     this.#options = options;
@@ -97,6 +99,7 @@ export class CodexSession implements NativeSession, CodexListener {
     try {
       await this.#inject(threadId, input);
       signal.throwIfAborted();
+      if (this.#closed) throw refused("its session is closed");
       const asked = this.#server.ask("turn/start", {
         threadId,
         input: this.#words(input),
@@ -110,14 +113,14 @@ export class CodexSession implements NativeSession, CodexListener {
       return { turn: refOf(taken.id) };
     } catch (error) {
       if (this.#turn === turn) this.#turn = null;
+      turn.end();
       throw error;
     }
   }
 
   async interruptTurn(thread: NativeRef, key: string): Promise<void> {
     const turn = this.#turn;
-    if (turn?.key !== key || turn.id === null) return;
-    await this.#asking(this.#server.ask("turn/interrupt", { threadId: thread.nativeId, turnId: turn.id }));
+    if (turn?.key === key) await this.#stop(thread.nativeId, turn);
   }
 
   async respond(request: NativeRef, answer: NativeAnswer): Promise<void> {
@@ -173,17 +176,19 @@ export class CodexSession implements NativeSession, CodexListener {
   }
 
   async close(): Promise<void> {
-    const { release } = this.#options;
-    this.#turn?.end();
-    this.#turn = null;
+    this.#closed = true;
     this.#feed.end();
+    const turn = this.#turn;
     const threadId = this.#threadId;
     this.#threadId = null;
     if (threadId !== null && this.#gone === null) {
+      if (turn !== null) await this.#server.inTime(this.#stop(threadId, turn));
       this.#server.leave(threadId, this);
-      await this.#server.ask("thread/unsubscribe", { threadId }).catch(() => undefined);
+      await this.#server.inTime(this.#server.ask("thread/unsubscribe", { threadId }));
     }
-    await release();
+    this.#turn = null;
+    turn?.end();
+    await this.#options.release();
   }
 
   heard(event: CodexNotification): void {
@@ -213,6 +218,13 @@ export class CodexSession implements NativeSession, CodexListener {
     this.#turn?.end();
     this.#turn = null;
     this.#feed.end(error);
+  }
+
+  /** One that has not begun yet cannot be stopped: it is as soon as it has. */
+  async #stop(threadId: string, turn: CodexTurnUnderWay): Promise<void> {
+    const turnId = await turn.begun;
+    if (turnId === null || this.#turn !== turn) return;
+    await this.#asking(this.#server.ask("turn/interrupt", { threadId, turnId }));
   }
 
   #take(threadId: string): void {

@@ -10,6 +10,7 @@ export class CodexTurnUnderWay {
   readonly key: string;
   readonly #tell: (event: NativeEvent) => void;
   readonly #asked = new Map<string, (answer: NativeAnswer) => void>();
+  readonly #begun = Promise.withResolvers<string | null>();
   /** Null until Codex has named it. */
   id: string | null = null;
   #accepted = false;
@@ -17,6 +18,11 @@ export class CodexTurnUnderWay {
   constructor(key: string, tell: (event: NativeEvent) => void) {
     this.key = key;
     this.#tell = tell;
+  }
+
+  /** Resolves with its name when it does something: it is named before, and cannot be stopped yet. With null when it is over. */
+  get begun(): Promise<string | null> {
+    return this.#begun.promise;
   }
 
   /** Codex has taken it. */
@@ -29,6 +35,7 @@ export class CodexTurnUnderWay {
 
   /** Tells what a notification comes to; `before` is what the thread had used before it. */
   heard(event: Exclude<CodexNotification, { method: "turn/completed" }>, before: CodexUsage | null): void {
+    this.#begun.resolve("turn" in event ? event.turn.id : event.turnId);
     switch (event.method) {
       case "turn/started":
         this.accept(event.turn.id);
@@ -59,6 +66,7 @@ export class CodexTurnUnderWay {
 
   /** Nobody answers any more. */
   end(): void {
+    this.#begun.resolve(null);
     for (const answered of this.#asked.values()) answered({ kind: "cancelled" });
     this.#asked.clear();
   }
@@ -71,6 +79,7 @@ export class CodexTurnUnderWay {
 
   async asked(request: CodexRequest): Promise<Json> {
     this.accept(request.turnId);
+    this.#begun.resolve(request.turnId);
     switch (request.method) {
       case "item/tool/call": {
         const { callId, tool } = request;

@@ -9,7 +9,7 @@
  *   a turn of somebody else's is noticed.
  * - X4 A conversation on a server that somebody else runs is bound to its address.
  */
-import type { Clock } from "../../platform/clock.ts";
+import { type Clock, within } from "../../platform/clock.ts";
 import { sha256 } from "../../platform/digest.ts";
 import type { Random } from "../../platform/ids.ts";
 import type { JsonObject } from "../../protocol/json.ts";
@@ -91,6 +91,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   #defaultModel: string | null = null;
   #turn: OpenCodeTurn | null = null;
   #gone: ProviderError | null = null;
+  #closed = false;
 
   constructor(options: OpenCodeSessionOptions) {
     this.#options = options;
@@ -144,6 +145,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       if (await this.#directory.isBusy(thread)) throw busy(thread);
       await this.#rule(thread, rules);
       signal.throwIfAborted();
+      if (this.#closed) throw closed();
       this.#options.seated?.seat.beginTurn((request) => turn.called(request));
       turn.sending();
       await this.#directory.prompt(thread, { ...body, messageID: turn.id });
@@ -158,10 +160,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   }
 
   async interruptTurn(_thread: NativeRef, key: string): Promise<void> {
-    const turn = this.#turn;
-    if (turn?.key !== key) return;
-    this.#options.seated?.seat.endTurn();
-    await turn.interrupt();
+    if (this.#turn?.key === key) await this.#stop(this.#turn);
   }
 
   async respond(request: NativeRef, answer: NativeAnswer): Promise<void> {
@@ -205,22 +204,21 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   }
 
   async close(): Promise<void> {
-    const { held, seated } = this.#options;
+    const { held, seated, clock } = this.#options;
     const turn = this.#turn;
     const sessionId = this.#sessionId;
     this.#sessionId = null;
+    this.#closed = true;
+    this.#feed.end();
+    // Others may go on to use the server.
+    if (turn !== null && this.#gone === null) await within(clock, GRACE_MS, this.#stop(turn));
     if (turn !== null) {
       this.#end(turn);
       turn.lost(closed());
     }
-    this.#feed.end();
     if (sessionId !== null) this.#server.leave(sessionId, this);
-    if (this.#gone === null) {
-      // Others may go on to use the server.
-      if (sessionId !== null && turn !== null)
-        await this.#directory.abort(refOf(sessionId), GRACE_MS).catch(() => undefined);
-      if (this.#offered) await this.#directory.withdraw(this.#name, GRACE_MS).catch(() => undefined);
-    }
+    if (this.#offered && this.#gone === null)
+      await this.#directory.withdraw(this.#name, GRACE_MS).catch(() => undefined);
     await Promise.all([seated?.leave(), held.release()]);
   }
 
@@ -262,6 +260,11 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     } finally {
       timer.cancel();
     }
+  }
+
+  #stop(turn: OpenCodeTurn): Promise<void> {
+    this.#options.seated?.seat.endTurn();
+    return turn.interrupt();
   }
 
   #end(turn: OpenCodeTurn): void {

@@ -53,6 +53,8 @@ const RETRIES = 2;
 export class OpenCodeTurn {
   readonly #options: OpenCodeTurnOptions;
   readonly #taken = Promise.withResolvers<void>();
+  /** False when it is over before. */
+  readonly #beginning = Promise.withResolvers<boolean>();
   readonly #answers = new Map<string, OpenCodeMessage>();
   readonly #open = new Map<string, { readonly kind: "text" | "reasoning"; text: string }>();
   readonly #calls = new Map<string, OpenCodeTool>();
@@ -140,11 +142,11 @@ export class OpenCodeTurn {
     }
   }
 
-  /** Nothing that it waits for holds it back from ending. */
+  /** Nothing that it waits for holds it back from ending. Told to stop before it has begun, it would begin all the same. */
   async interrupt(): Promise<void> {
     this.#stopped = true;
-    this.end();
-    if (this.#busy) await this.#options.stop();
+    this.#asked.clear();
+    if (await this.#beginning.promise) await this.#options.stop();
   }
 
   /** It is not waited for any more, and its server may have taken it or not. */
@@ -155,6 +157,7 @@ export class OpenCodeTurn {
   /** Nobody answers any more; OpenCode takes back by itself what it has asked. */
   end(): void {
     this.#asked.clear();
+    this.#beginning.resolve(false);
   }
 
   #message(info: OpenCodeMessage): void {
@@ -213,7 +216,8 @@ export class OpenCodeTurn {
     if (type === "busy") this.#begun();
     if (type === "retry" && attempt > RETRIES && this.#failure === null) {
       this.#failure = retriedFailure(message);
-      this.#stop();
+      // Where it does not hear of it, its session is ended by whoever waits for the end.
+      this.#options.stop().catch(() => undefined);
     }
     if (type !== "idle" || !this.#busy) return;
     if ([...this.#answers.values()].some(({ time }) => time.completed === undefined)) return;
@@ -221,14 +225,8 @@ export class OpenCodeTurn {
   }
 
   #begun(): void {
-    // Told to stop before it has begun, it would begin all the same.
-    if (!this.#busy && this.#stopped) this.#stop();
     this.#busy = true;
-  }
-
-  /** Where it does not hear of it, its session is ended by whoever waits for the end. */
-  #stop(): void {
-    this.#options.stop().catch(() => undefined);
+    this.#beginning.resolve(true);
   }
 
   #finish(): void {

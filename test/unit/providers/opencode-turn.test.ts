@@ -4,6 +4,7 @@ import type { Clock } from "../../../src/platform/clock.ts";
 import { nativeCall } from "../../../src/providers/native-call.ts";
 import { refOf } from "../../../src/providers/opencode/translate.ts";
 import { virtualClock } from "../../../src/testing/virtual-clock.ts";
+import type { FakeOpenCode } from "../../support/opencode.ts";
 import { decide, failure, open, until } from "../../support/opencode-session.ts";
 
 describe("answers of a turn", { timeout: 60_000 }, () => {
@@ -62,11 +63,45 @@ describe("a turn that is not taken", { timeout: 60_000 }, () => {
   });
 
   test("is given up with its session", async () => {
-    const { session, server, start } = await open({ ignores: true });
+    const clock = virtualClock();
+    const { session, server, start } = await open({ ignores: true }, { clock });
     const starting = failure(start([]));
     await until("it is asked", () => server.asked("POST /session/:id/prompt_async").length === 1);
+    const closed = session.close();
+    await clock.advance(2_000);
+    await closed;
+    expect(await starting).toMatchObject({ code: "PROVIDER_UNREACHABLE" });
+  });
+});
+
+describe("a turn whose session is closed", { timeout: 60_000 }, () => {
+  const ofTurns = (server: FakeOpenCode): string[] =>
+    server
+      .asked()
+      .map(({ request }) => request)
+      .filter((request) => /prompt_async|abort|turn/.test(request));
+
+  test("INT-7 is stopped as soon as it has begun, when it was sent", async () => {
+    const { session, server, thread, start } = await open({ waits: true });
+    await start([{ hold: true }]);
+    const closed = session.close();
+    // Whatever was asked too early is there before this.
+    await nativeCall(session, "readThread")(thread.ref);
+    server.begin();
+    await closed;
+    expect(ofTurns(server)).toEqual([
+      "POST /session/:id/prompt_async",
+      "beginning of a turn",
+      "POST /session/:id/abort",
+    ]);
+  });
+
+  test("INT-7 is not sent, when it was not", async () => {
+    const { session, server, start } = await open();
+    const starting = failure(start([]));
     await session.close();
     expect(await starting).toMatchObject({ code: "PROVIDER_UNREACHABLE" });
+    expect(ofTurns(server)).toEqual([]);
   });
 });
 

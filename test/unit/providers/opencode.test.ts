@@ -226,11 +226,12 @@ describe("a turn of OpenCode's", { timeout: 60_000 }, () => {
     });
     const status = (type: string) => turn.heard({ type: "session.status", of: { status: { type } } });
     turn.heard({ type: "message.updated", of: { info: { id: "msg_1", role: "user", time: {} } } });
-    await turn.interrupt();
+    const stopped = turn.interrupt();
     // Of the turn before.
     status("idle");
     expect([stops, told.map(({ type }) => type)]).toEqual([0, ["turn.accepted"]]);
     status("busy");
+    await stopped;
     status("idle");
     expect([stops, told.at(-1)]).toMatchObject([1, { outcome: "interrupted" }]);
   });

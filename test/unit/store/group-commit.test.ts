@@ -181,6 +181,23 @@ describe("a lock that another process holds", () => {
     steps.step();
     expect(await late).toBe(2);
   });
+
+  test("REC-6 is given up for those who waited, not for what is urgent and came later", async () => {
+    const { steps, state, group } = build(50);
+    state.locked = true;
+    const early = [1, 2].map((n) => group.submit(null, () => n));
+    const refused = Promise.allSettled(early);
+    steps.step();
+    const order: number[] = [];
+    const late = [3, 4].map((n) => group.submit(null, () => order.push(n), n === 4));
+    while (steps.now < 50) steps.step();
+    const busy = { reason: { code: "STORE_BUSY" } };
+    expect(await refused).toMatchObject([busy, busy]);
+    state.locked = false;
+    steps.step();
+    await Promise.all(late);
+    expect(order).toEqual([4, 3]);
+  });
 });
 
 describe("another writer", () => {
