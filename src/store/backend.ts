@@ -85,6 +85,7 @@ export type WorkRows = Rows<
   | "oldestBegun"
   | "latestWork"
   | "worksUnder"
+  | "strandedResults"
   | "run"
   | "runsOf"
   | "runAt"

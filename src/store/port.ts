@@ -139,8 +139,8 @@ export interface BrokenAgent {
 
 /**
  * Indexed reads. A row that cannot be read makes the read that needs it throw `STORE_CORRUPT` with its `table` and `id` in
- * the details; of mail, of process groups, and in lists of a tree's agents, of its works and of works under another one it
- * is left out (pages name it), and an event stands in for an event. All are cheap in the number of rows they return. Lists that grow with
+ * the details; of mail, of process groups, and in lists of a tree's agents, of its works, of works under another one and of
+ * stranded results it is left out (pages name it), and an event stands in for an event. All are cheap in the number of rows they return. Lists that grow with
  * the life of a tree are paged; those of what is open, unread or pending, or belongs to one run, are whole.
  */
 export interface StoreView {
@@ -193,8 +193,10 @@ export interface StoreView {
   oldestBegun(tree: TreeId, under: AgentPath): number | null;
   /** The newest work of an executor, of a requester where one is given. */
   latestWork(executor: ThreadId, requester?: ThreadId): WorkRecord | undefined;
-  /** Works whose parents contain this one. */
+  /** Works whose parents contain this one: all that were ever asked under it. */
   worksUnder(id: WorkId): readonly WorkRecord[];
+  /** Works that an agent has asked for whose result is on its way to it, by mail that nobody has unread (WRK-4). */
+  strandedResults(requester: ThreadId): readonly WorkRecord[];
 
   run(id: RunId): RunRecord | undefined;
   runsOf(id: ThreadId, page: PageRequest): Page<RunRecord>;

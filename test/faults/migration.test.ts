@@ -28,7 +28,7 @@ import {
   sampleTree,
   sampleWork,
 } from "../../src/testing/store-records.ts";
-import { backToFive } from "../support/old-stores.ts";
+import { backTo } from "../support/old-stores.ts";
 import { makeFolder, openRaw } from "../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
@@ -281,7 +281,7 @@ async function fileWithTurns(turns: readonly (readonly [ordinal: number, name: s
   }
   using raw = openRaw(path);
   const { database } = raw;
-  backToFive(database);
+  backTo(5, database);
   database.exec("UPDATE runs SET body = json_remove(body, '$.nativeTurns'); PRAGMA user_version = 4");
   database
     .prepare("UPDATE provider_threads SET body = json_set(body, '$.turns', json(?))")
@@ -332,7 +332,7 @@ test("C5.19 C9.9 C13.6 what is looked for by a column of its own is found in a f
   await first.close();
   {
     using raw = openRaw(path);
-    backToFive(raw.database);
+    backTo(5, raw.database);
   }
   const store = await open(path);
   await store.read((view) => {
@@ -341,6 +341,30 @@ test("C5.19 C9.9 C13.6 what is looked for by a column of its own is found in a f
     expect(view.lastTakenOf(tree)).toBe(70.5);
     expect(view.worstHistory(worker)).toBe("partial");
   });
+});
+
+test("WRK-4 a file of version 6 knows which results are on their way", async () => {
+  const folder = makeFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = join(folder.path, "store.db");
+  const requester = { kind: "agent", threadId: worker, path: "/root/worker" } as const;
+  const resultMailId = sampleId("msg", 1);
+  const ended = { requester, state: "ended", resultMailId } as const;
+  const works = [
+    sampleWork(tree, tree, 1, { ...ended, resultPending: true }),
+    sampleWork(tree, tree, 2, ended),
+    sampleWork(tree, tree, 3, { requester }),
+  ];
+  const first = await openSqliteStore({ path });
+  const lease = await claimTree(first, tree, 1);
+  await first.commit(lease, (tx) => works.forEach((work) => tx.putWork(work)));
+  await first.close();
+  {
+    using raw = openRaw(path);
+    backTo(6, raw.database);
+  }
+  const store = await open(path);
+  expect(await store.read((view) => view.strandedResults(worker))).toEqual([works[0]]);
 });
 
 test("a step of the schema that files have had is not changed", () => {

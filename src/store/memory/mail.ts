@@ -13,6 +13,7 @@ export interface MemoryMail {
   readonly rows: MailRows;
   /** Makes a stored row unreadable, as a broken row of a file would be. */
   readonly damage: (id: MailId) => void;
+  readonly isUnread: (id: MailId) => boolean;
   /** Trees with unread trigger-turn mail. */
   readonly triggeredTrees: () => Iterable<string>;
 }
@@ -76,9 +77,10 @@ export function mailRows(
       return { rows, next: last !== undefined && rest.length > rows.length ? String(last.seq) : null };
     },
     unreadable: (id) =>
-      unreadOf
-        .get(id)
-        .filter((one) => !isReadable(one))
+      [...damaged]
+        .map((one) => mail.get(one)!)
+        .filter((one) => one.recipient === id && isUnread(one))
+        .toSorted((a, b) => a.seq - b.seq)
         .map((one) => one.id),
     triggered: (tree) => [...new Set(triggers.get(tree).map(({ recipient }) => recipient))],
     arrivals: (tree) =>
@@ -122,7 +124,15 @@ export function mailRows(
       for (const id of ids) arrivals.remove(id);
     },
   };
-  return { rows, damage: (id) => void damaged.add(id), triggeredTrees: () => triggers.keys() };
+  return {
+    rows,
+    damage: (id) => void damaged.add(id),
+    isUnread(id) {
+      const one = mail.get(id);
+      return one !== undefined && isUnread(one);
+    },
+    triggeredTrees: () => triggers.keys(),
+  };
 }
 
 function pick(one: MailRecord) {

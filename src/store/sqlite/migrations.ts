@@ -222,4 +222,11 @@ export const MIGRATIONS: readonly string[] = [
     WHERE json_valid(body);
   CREATE INDEX provider_threads_native ON provider_threads (native) WHERE native IS NOT NULL;
   `,
+  // Results that are on their way were looked for among all works ever asked under one.
+  `
+  ALTER TABLE works ADD COLUMN result_mail TEXT;
+  UPDATE works SET result_mail = body ->> '$.resultMailId'
+    WHERE CASE WHEN json_valid(body) THEN json_type(body, '$.resultPending') = 'true' END;
+  CREATE INDEX works_result_mail ON works (requester, result_mail) WHERE result_mail IS NOT NULL;
+  `,
 ];
