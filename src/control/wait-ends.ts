@@ -16,6 +16,7 @@ export function endWait(
   loop: readonly string[] | null = null,
 ): void {
   tx.store.putWait({ ...wait, end, endedAt: tx.now, loop });
+  tx.effects.answered.add(wait.threadId);
   const agent = tx.agent(wait.threadId);
   tx.emit("wait.ended", agent, { runId: wait.runId }, { waitId: wait.id, end });
   resumeWhenFree(tx, wait.threadId, wait.runId);
@@ -86,6 +87,7 @@ export function abortWaits(tx: Transaction, threadId: ThreadId, runId: RunId): v
   for (const wait of tx.store.openWaitsOf(threadId)) {
     if (wait.runId !== runId) continue;
     tx.store.putWait({ ...wait, end: "aborted", endedAt: tx.now });
+    tx.effects.answered.add(threadId);
     tx.emit("wait.ended", tx.agent(threadId), { runId }, { waitId: wait.id, end: "aborted" });
   }
 }

@@ -1,6 +1,8 @@
 /** What is done over and over, at each step, commit or poll, costs the same however much there is that does not concern it. */
 import { describe, expect, test } from "vitest";
 import { followUp, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
+import { callByName, hostTools } from "../../src/tools/host-tools.ts";
+import { waitUntil } from "../../src/testing/wait-until.ts";
 import { counted } from "../support/counted.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
 
@@ -20,6 +22,12 @@ async function upTo(h: Harness, name: string, rows: () => number): Promise<numbe
   const read = rows();
   h.provider.gates.open(name);
   return read;
+}
+
+/** Lets one of those go on who wait at the gate, to the end of its work. */
+async function endOne(h: Harness): Promise<void> {
+  h.provider.gates.letThrough("hold", 1);
+  await h.clock.settle();
 }
 
 describe.each(STORES)("on %s", (store) => {
@@ -50,5 +58,64 @@ describe.each(STORES)("on %s", (store) => {
       return after - before;
     };
     expect(await costOf(30)).toBe(await costOf(3));
+  });
+
+  test("HDR-2 WAI-5 what ends or comes during a host's wait costs it the same however much was there before", async () => {
+    const costOf = async (works: number) => {
+      await using h = await harness({
+        store,
+        scripts: { "*": [gate("hold"), repeat(say("a result"))] },
+        tree: { hostDriven: true, limits: { spawnsPerMinute: null, running: null } },
+      });
+      const rows = await watched(h);
+      const agents = [];
+      for (let n = 0; n < works; n += 1) agents.push(await h.tree.root.spawn(`w${n}`, "go"));
+      await h.provider.gates.arrived("hold", works);
+      const tools = hostTools(h.tree.control, h.tree.id);
+      const waiting = callByName(tools, "wait_agent", { works: agents.map(({ work }) => work.id) });
+      const { watchers } = h.tree.control.tree;
+      await waitUntil("the wait has begun", () => watchers.size === 1);
+      for (let n = 2; n < works; n += 1) await endOne(h);
+      const before = rows();
+      await endOne(h);
+      const cost = rows() - before;
+      expect(watchers.size).toBe(1);
+      await endOne(h);
+      expect((await waiting).output).toMatchObject({ ended_by: "settled" });
+      return cost;
+    };
+    expect(await costOf(20)).toBe(await costOf(4));
+  });
+
+  test("WAI-5 a call that waits in a run reads nothing when somebody else's mail is stored", async () => {
+    const costOf = async (calls: number) => {
+      await using h = await harness({
+        store,
+        scripts: { "*": [gate("hold"), repeat(say("a result"))] },
+        runtime: { threadTools: { allow: "all" } },
+      });
+      const rows = await watched(h);
+      const other = await h.runtime.openTree({});
+      const { agent } = await h.tree.root.spawn("a", "go");
+      const { agent: stranger } = await h.tree.root.spawn("b", "go");
+      await h.provider.gates.arrived("hold", 2);
+      const tools = (await h.runtime.actAs(await agent.token())).tools();
+      const asked = { thread_id: other.id, message: "hello" };
+      const waiting = Array.from({ length: calls }, (_, n) => [
+        callByName(tools, "wait_agent", { timeout_ms: 60_000 }),
+        callByName(tools, "send_message_to_thread", asked, { callId: `call_${n}` }),
+      ]).flat();
+      await h.clock.settle();
+      expect(h.tree.control.tree.watchers.size).toBe(2 * calls);
+      const before = rows();
+      await stranger.tell("not for those who wait");
+      await h.clock.settle();
+      const cost = rows() - before;
+      for (const { id } of await h.tree.requests()) await h.tree.answer(id, "yes");
+      await agent.tell("for those who wait");
+      expect((await Promise.all(waiting)).map(({ isError }) => isError)).toEqual(waiting.map(() => false));
+      return cost;
+    };
+    expect(await costOf(3)).toBe(await costOf(0));
   });
 });
