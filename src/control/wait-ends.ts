@@ -70,8 +70,8 @@ const DUE_AT_ONCE = 100;
 
 /** `at` is the time for which a timer was set: it counts as come when the timer has fired, wherever the wall clock stands. */
 export function endDueWaits(tx: Transaction, at = 0): void {
-  const due = tx.store.dueWaits(tx.treeId, Math.max(tx.now, at));
-  for (const wait of due.slice(0, DUE_AT_ONCE)) endWait(tx, wait, "timed_out");
+  const due = tx.store.dueWaits(tx.treeId, Math.max(tx.now, at), DUE_AT_ONCE);
+  for (const wait of due) endWait(tx, wait, "timed_out");
   // What is left is the earliest deadline now, and is looked at again at once.
   tx.effects.deadlines = true;
 }

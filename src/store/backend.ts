@@ -101,6 +101,7 @@ export type WaitRows = Rows<
   | "openWaitsOn"
   | "nextDeadline"
   | "dueWaits"
+  | "openThreadWaits"
   | "request"
   | "openRequestsOf"
   | "putWait"

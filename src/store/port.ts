@@ -217,8 +217,10 @@ export interface StoreView {
   openWaitsOn(work: WorkId): readonly WaitRecord[];
   /** The earliest deadline of an open wait of the tree. */
   nextDeadline(tree: TreeId): number | null;
-  /** Open waits of a tree whose deadline is at or before `at`. */
-  dueWaits(tree: TreeId, at: number): readonly WaitRecord[];
+  /** Open waits of a tree whose deadline is at or before `at`, the earliest first, at most `limit`. */
+  dueWaits(tree: TreeId, at: number, limit: number): readonly WaitRecord[];
+  /** Open waits of a tree for threads of other trees (XTR-4). */
+  openThreadWaits(tree: TreeId): readonly WaitRecord[];
 
   request(id: RequestId): RuntimeRequestRecord | undefined;
   openRequestsOf(id: ThreadId): readonly RuntimeRequestRecord[];

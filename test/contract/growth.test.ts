@@ -1,6 +1,18 @@
 /** What is done over and over, at each step, commit or poll, costs the same however much there is that does not concern it. */
 import { describe, expect, test } from "vitest";
-import { followUp, gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
+import { endDueWaits } from "../../src/control/wait-ends.ts";
+import { Transaction } from "../../src/control/transaction.ts";
+import { sampleId, sampleWait } from "../../src/testing/store-records.ts";
+import {
+  call,
+  followUp,
+  gate,
+  repeat,
+  say,
+  spawn,
+  together,
+  wait,
+} from "../../src/providers/scripted/script.ts";
 import { callByName, hostTools } from "../../src/tools/host-tools.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { counted } from "../support/counted.ts";
@@ -117,5 +129,57 @@ describe.each(STORES)("on %s", (store) => {
       return cost;
     };
     expect(await costOf(3)).toBe(await costOf(0));
+  });
+
+  test("XTR-4 a look at threads that are waited for costs the same however many wait for something else", async () => {
+    const costOf = async (others: number) => {
+      let thread = "";
+      await using h = await harness({
+        store,
+        scripts: {
+          "/root": [gate("busy"), say("done")],
+          "/root/a": [
+            call("wait_threads", () => ({ thread_ids: [thread], timeout_ms: 60_000 })),
+            say("done"),
+          ],
+          "*": [wait({ timeout_ms: 60_000 }), say("done")],
+        },
+        runtime: { threadTools: { allow: "all" } },
+      });
+      const rows = await watched(h);
+      const other = await h.runtime.openTree({});
+      thread = other.id;
+      const asked = await other.root.send("go");
+      await h.provider.gates.arrived("busy");
+      const { agent, work } = await h.tree.root.spawn("a", "go");
+      for (let n = 0; n < others; n += 1) await h.tree.root.spawn(`w${n}`, "go");
+      await h.clock.settle();
+      expect(await agent.status()).toEqual({ kind: "waiting", on: [thread] });
+      const before = rows();
+      await h.clock.advance(100);
+      const cost = rows() - before;
+      h.provider.gates.open("busy");
+      await asked.outcome();
+      await h.clock.advance(100);
+      expect(await work.outcome()).toMatchObject({ text: "done" });
+      return cost;
+    };
+    expect(await costOf(4)).toBe(await costOf(0));
+  });
+
+  test("WAI-6 REC-3 a commit that ends what is due reads no more than it ends", async () => {
+    await using h = await harness({ store });
+    const { tree } = h.tree.control;
+    const waits = Array.from({ length: 250 }, (_, n) =>
+      sampleWait(h.tree.id, h.tree.id, n, { runId: sampleId("run", n) }),
+    );
+    await tree.transact((tx) => waits.forEach((wait) => tx.store.putWait(wait)));
+    const { store: counting, rows } = counted(h.store);
+    for (const left of [150, 50, 0]) {
+      const before = rows();
+      await counting.commit(tree.lease, (tx) => endDueWaits(new Transaction(tx, tree), 100));
+      expect(rows() - before).toBeLessThanOrEqual(3 * 100);
+      expect(await h.store.read((view) => view.openWaitsOf(h.tree.id).length)).toBe(left);
+    }
   });
 });

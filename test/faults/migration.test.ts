@@ -26,6 +26,7 @@ import {
   sampleId,
   sampleRun,
   sampleTree,
+  sampleWait,
   sampleWork,
 } from "../../src/testing/store-records.ts";
 import { backTo } from "../support/old-stores.ts";
@@ -343,7 +344,7 @@ test("C5.19 C9.9 C13.6 what is looked for by a column of its own is found in a f
   });
 });
 
-test("WRK-4 a file of version 6 knows which results are on their way", async () => {
+test("WRK-4 XTR-4 a file of version 6 knows which results are on their way, and which waits are for threads", async () => {
   const folder = makeFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const path = join(folder.path, "store.db");
@@ -357,14 +358,21 @@ test("WRK-4 a file of version 6 knows which results are on their way", async () 
   ];
   const first = await openSqliteStore({ path });
   const lease = await claimTree(first, tree, 1);
-  await first.commit(lease, (tx) => works.forEach((work) => tx.putWork(work)));
+  const waits = [sampleWait(tree, tree, 1, { threads: [elsewhere] }), sampleWait(tree, tree, 2)];
+  await first.commit(lease, (tx) => {
+    for (const work of works) tx.putWork(work);
+    for (const wait of waits) tx.putWait(wait);
+  });
   await first.close();
   {
     using raw = openRaw(path);
     backTo(6, raw.database);
   }
   const store = await open(path);
-  expect(await store.read((view) => view.strandedResults(worker))).toEqual([works[0]]);
+  await store.read((view) => {
+    expect(view.strandedResults(worker)).toEqual([works[0]]);
+    expect(view.openThreadWaits(tree)).toEqual([waits[0]]);
+  });
 });
 
 test("a step of the schema that files have had is not changed", () => {

@@ -3,6 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 
 /** Columns, and their indexes, by the version that added them. */
 const ADDED: readonly (readonly [version: number, table: string, column: string])[] = [
+  [8, "waits", "threads"],
   [7, "works", "result_mail"],
   [6, "runs", "history"],
   [6, "transfers", "taken"],

@@ -229,4 +229,11 @@ export const MIGRATIONS: readonly string[] = [
     WHERE CASE WHEN json_valid(body) THEN json_type(body, '$.resultPending') = 'true' END;
   CREATE INDEX works_result_mail ON works (requester, result_mail) WHERE result_mail IS NOT NULL;
   `,
+  // Waits for threads were looked for among all open ones of a tree, at each poll.
+  `
+  ALTER TABLE waits ADD COLUMN threads INTEGER NOT NULL DEFAULT 0;
+  UPDATE waits SET threads = 1
+    WHERE CASE WHEN json_valid(body) THEN json_type(body, '$.threads') = 'array' END;
+  CREATE INDEX waits_threads ON waits (tree) WHERE open = 1 AND threads = 1;
+  `,
 ];
