@@ -152,6 +152,7 @@ export type TreeRows = Rows<
   | "putProcessGroup"
   | "removeProcessGroup"
   | "busyTrees"
+  | "withInbox"
 >;
 
 /** What the plan that is being run stands for, and what the group has put before other owners. */

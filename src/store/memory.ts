@@ -57,7 +57,8 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const agents = agentRows(journal, freeze);
   const work = workRows(journal, freeze, mail.isUnread);
   const waits = waitRows(journal, freeze);
-  const trees = treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.openRuns.keys()]);
+  const otherBusyTrees = () => [...mail.triggeredTrees(), ...work.openRuns.keys()];
+  const trees = treeRows(journal, freeze, now, otherBusyTrees, mail.hasArrivals);
   const aside = setAsideRows({ ...agents, ...work, ...waits, ...trees });
   const tx: BackendTx = {
     ...agents.rows,

@@ -274,6 +274,8 @@ export interface StoreView {
   pendingCommands(tree: TreeId): readonly CommandRecord[];
   /** Mail that others appended by `send` and the owner has not looked at yet, oldest first. */
   arrivals(tree: TreeId): readonly MailRecord[];
+  /** Those of these trees that have arrivals or pending commands, of which none is read. */
+  withInbox(trees: readonly TreeId[]): readonly TreeId[];
   /** Process groups registered for a tree (REC-4). */
   processGroups(tree: TreeId): readonly ProcessGroup[];
 }
@@ -364,10 +366,10 @@ export interface Store {
   commit<T>(lease: Lease, plan: (tx: StoreTx) => T): Promise<T>;
   read<T>(plan: (view: StoreView) => T): Promise<T>;
   /**
-   * A number that changes when another connection or another owner may have written for this tree, mail or a command; without
-   * a tree, for any of them.
+   * A number that changes when another connection or another owner may have left mail or a command for any tree; `withInbox`
+   * tells for which.
    */
-  changes(tree?: TreeId): Promise<number>;
+  changes(): Promise<number>;
   /** Called, at best, when mail or a command of another process arrives. */
   onHint(tree: TreeId, callback: () => void): Disposable;
   close(): Promise<void>;

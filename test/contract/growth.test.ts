@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { endDueWaits } from "../../src/control/wait-ends.ts";
 import { Transaction } from "../../src/control/transaction.ts";
-import { sampleId, sampleWait } from "../../src/testing/store-records.ts";
+import { sampleId, sampleMail, sampleWait } from "../../src/testing/store-records.ts";
 import {
   call,
   followUp,
@@ -15,17 +15,17 @@ import {
 } from "../../src/providers/scripted/script.ts";
 import { callByName, hostTools } from "../../src/tools/host-tools.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
-import { counted } from "../support/counted.ts";
+import { type Counted, counted } from "../support/counted.ts";
 import { type Harness, harness, STORES } from "../support/harness.ts";
 
 /** A new runtime on the same store, all of whose reads are counted. */
-async function watched(h: Harness): Promise<() => number> {
-  const { store, rows } = counted(h.store);
+async function watched(h: Harness): Promise<Counted> {
+  const counts = counted(h.store);
   h.cut();
-  h.store = store;
+  h.store = counts.store;
   h.runtime = await h.newRuntime();
   h.tree = await h.runtime.openTree({ id: h.tree.id });
-  return rows;
+  return counts;
 }
 
 /** Rows read until a script comes to a gate, which is opened then. */
@@ -62,7 +62,7 @@ describe.each(STORES)("on %s", (store) => {
         },
         tree: { limits: { runsPerMinute: null, stepsPerRun: null } },
       });
-      const rows = await watched(h);
+      const { rows } = await watched(h);
       const asked = h.ask("go");
       const before = await upTo(h, "before", rows);
       const after = await upTo(h, "after", rows);
@@ -79,7 +79,7 @@ describe.each(STORES)("on %s", (store) => {
         scripts: { "*": [gate("hold"), repeat(say("a result"))] },
         tree: { hostDriven: true, limits: { spawnsPerMinute: null, running: null } },
       });
-      const rows = await watched(h);
+      const { rows } = await watched(h);
       const agents = [];
       for (let n = 0; n < works; n += 1) agents.push(await h.tree.root.spawn(`w${n}`, "go"));
       await h.provider.gates.arrived("hold", works);
@@ -106,7 +106,7 @@ describe.each(STORES)("on %s", (store) => {
         scripts: { "*": [gate("hold"), repeat(say("a result"))] },
         runtime: { threadTools: { allow: "all" } },
       });
-      const rows = await watched(h);
+      const { rows } = await watched(h);
       const other = await h.runtime.openTree({});
       const { agent } = await h.tree.root.spawn("a", "go");
       const { agent: stranger } = await h.tree.root.spawn("b", "go");
@@ -146,7 +146,7 @@ describe.each(STORES)("on %s", (store) => {
         },
         runtime: { threadTools: { allow: "all" } },
       });
-      const rows = await watched(h);
+      const { rows } = await watched(h);
       const other = await h.runtime.openTree({});
       thread = other.id;
       const asked = await other.root.send("go");
@@ -181,5 +181,29 @@ describe.each(STORES)("on %s", (store) => {
       expect(rows() - before).toBeLessThanOrEqual(3 * 100);
       expect(await h.store.read((view) => view.openWaitsOf(h.tree.id).length)).toBe(left);
     }
+  });
+
+  test("REC-2 a poll asks one question for all trees, also while somebody writes for others all the time", async () => {
+    const costOf = async (trees: number) => {
+      await using h = await harness({ store });
+      const { asked } = await watched(h);
+      const { id } = await h.runtime.openTree({});
+      for (let n = 1; n < trees; n += 1) await h.runtime.openTree({});
+      const stranger = await h.runtime.openTree({});
+      await stranger.close();
+      await h.clock.advance(1_000);
+      const before = asked();
+      for (let n = 0; n < 5; n += 1) {
+        await h.store.send([sampleMail(stranger.id, stranger.id, n)]);
+        if (store === "sqlite") h.edit("UPDATE trees SET body = body");
+        await h.clock.advance(100);
+      }
+      const cost = asked() - before;
+      await h.store.send([sampleMail(id, id, "mine")]);
+      await h.clock.advance(100);
+      expect(await h.store.read((view) => view.arrivals(id))).toEqual([]);
+      return cost;
+    };
+    expect(await costOf(12)).toBe(await costOf(2));
   });
 });

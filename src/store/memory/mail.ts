@@ -1,6 +1,6 @@
 /** Mail and mailboxes in memory. The counters are a record of their own, changed with the mail (MBX-2, MBX-8). */
 import { InvariantError } from "../../protocol/errors.ts";
-import type { MailId, ThreadId } from "../../protocol/ids.ts";
+import type { MailId, ThreadId, TreeId } from "../../protocol/ids.ts";
 import type { MailDraft, MailRecord } from "../../protocol/mail.ts";
 import type { GroupContext, MailRows } from "../backend.ts";
 import { numberCursor } from "../cursor.ts";
@@ -14,6 +14,7 @@ export interface MemoryMail {
   /** Makes a stored row unreadable, as a broken row of a file would be. */
   readonly damage: (id: MailId) => void;
   readonly isUnread: (id: MailId) => boolean;
+  readonly hasArrivals: (tree: TreeId) => boolean;
   /** Trees with unread trigger-turn mail. */
   readonly triggeredTrees: () => Iterable<string>;
 }
@@ -131,6 +132,7 @@ export function mailRows(
       const one = mail.get(id);
       return one !== undefined && isUnread(one);
     },
+    hasArrivals: (tree) => arrivalsOf.has(tree),
     triggeredTrees: () => triggers.keys(),
   };
 }
