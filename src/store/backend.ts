@@ -55,6 +55,7 @@ export type AgentRows = Rows<
   | "openChildren"
   | "usageUnder"
   | "threads"
+  | "isWorkedIn"
   | "descendants"
   | "putTree"
   | "putAgent"

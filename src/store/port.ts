@@ -251,6 +251,8 @@ export interface StoreView {
     filter: { readonly workspace?: string; readonly state?: ThreadState },
     page: PageRequest,
   ): Page<AgentRecord>;
+  /** Whether an open agent of this tree, or any open root, has its workspace in a folder or below it. */
+  isWorkedIn(tree: TreeId, folder: string): boolean;
   /** Threads that descend from this root, the root itself too, by age (lineage C1.2). */
   descendants(root: ThreadId, page: PageRequest): Page<AgentRecord>;
   providerThread(id: ProviderThreadId): ProviderThreadRecord | undefined;

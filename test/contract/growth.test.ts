@@ -1,6 +1,8 @@
 /** What is done over and over, at each step, commit or poll, costs the same however much there is that does not concern it. */
 import { describe, expect, test } from "vitest";
 import { endDueWaits } from "../../src/control/wait-ends.ts";
+import { sweepWorktrees } from "../../src/control/worktrees.ts";
+import type { Worktrees } from "../../src/platform/workspace/port.ts";
 import { Transaction } from "../../src/control/transaction.ts";
 import { sampleId, sampleMail, sampleWait } from "../../src/testing/store-records.ts";
 import {
@@ -205,5 +207,33 @@ describe.each(STORES)("on %s", (store) => {
       return cost;
     };
     expect(await costOf(12)).toBe(await costOf(2));
+  });
+
+  test("SPN-7 a sweep of worktrees costs the same in a tree of one agent and of many, beside many threads", async () => {
+    const costOf = async (others: number) => {
+      await using h = await harness({ store, scripts: { "*": [repeat(say("done"))] } });
+      const { rows } = await watched(h);
+      for (let n = 0; n < others; n += 1) {
+        await h.runtime.openTree({});
+        await h.tree.root.spawn(`w${n}`, "go");
+      }
+      await h.tree.idle();
+      const { tree } = h.tree.control;
+      const swept: string[] = [];
+      const worktrees: Partial<Worktrees> = {
+        list: async () => ["/worktrees/one", "/worktrees/two"],
+        async end(path) {
+          swept.push(path);
+          return { status: "removed" };
+        },
+      };
+      Object.assign(tree.shared.workspaces, { worktrees });
+      const before = rows();
+      await sweepWorktrees(tree);
+      await h.clock.settle();
+      expect(swept).toHaveLength(2);
+      return rows() - before;
+    };
+    expect(await costOf(5)).toBe(await costOf(1));
   });
 });

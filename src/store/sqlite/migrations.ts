@@ -236,4 +236,8 @@ export const MIGRATIONS: readonly string[] = [
     WHERE CASE WHEN json_valid(body) THEN json_type(body, '$.threads') = 'array' END;
   CREATE INDEX waits_threads ON waits (tree) WHERE open = 1 AND threads = 1;
   `,
+  // Who works in a worktree was looked for among all agents of a tree and all open threads.
+  `
+  CREATE INDEX agents_worked_in ON agents (workspace) WHERE workspace IS NOT NULL AND open = 1;
+  `,
 ];
