@@ -75,6 +75,24 @@ describe("the cache of sums", () => {
     expect(cache.sum(tree, "/root", never).inputTokens).toBe(10);
   });
 
+  test("RES-7 does not grow with the trees that were asked for, and keeps those that are", () => {
+    const cache = new UsageCache();
+    const never = (): UsageTotals => expect.fail("asked for an aggregate");
+    cache.sum(tree, "/root", () => totalsOf([used(5)]));
+    let most = 0;
+    for (let n = 0; n < 10_000; n += 1) {
+      cache.sum(sampleId("thread", n), "/root", () => totalsOf([used(n)]));
+      expect(cache.sum(tree, "/root", never).inputTokens).toBe(5);
+      most = Math.max(most, cache.size);
+    }
+    expect(most).toBeLessThanOrEqual(4096);
+    expect(cache.sum(sampleId("thread", 9_999), "/root", never).inputTokens).toBe(9_999);
+    for (let n = 0; n < 10_000; n += 1) cache.sum(tree, `/root/a${n}`, () => totalsOf([used(n)]));
+    expect(cache.size).toBeLessThanOrEqual(4096);
+    cache.clear();
+    expect(cache.size).toBe(0);
+  });
+
   test("follows what has no price or reported nothing, and back", () => {
     const cache = new UsageCache();
     const never = (): UsageTotals => expect.fail("asked for an aggregate");
