@@ -124,6 +124,7 @@ function waitStandIn(
       if (!open) return;
       tx.emit("wait.ended", tx.agent(threadId), { runId }, { waitId: id, end: "aborted" });
       tx.effects.deadlines = true;
+      tx.effects.answered.add(threadId);
       resumeWhenFree(tx, threadId, runId);
     },
   };
@@ -161,6 +162,7 @@ function requestStandIn(tx: Transaction, agent: AgentRecord, id: RequestId, open
       const now = tx.agent(threadId);
       tx.putAgent(now, { openRequests: Math.max(0, now.openRequests - 1) });
       tx.emit("request.closed", now, { runId }, { requestId: id, status: "cancelled" });
+      tx.effects.answered.add(threadId);
       resumeWhenFree(tx, threadId, runId);
     },
   };

@@ -19,6 +19,7 @@ import { must, type Transaction } from "./transaction.ts";
 import type { ThreadWait } from "./thread-wait.ts";
 import type { Tree } from "./tree.ts";
 import { endWait } from "./wait-ends.ts";
+import { waitsOf } from "./watchers.ts";
 import { judgeTimeout, resolveWait, type WaitInput } from "./wait-request.ts";
 import { type Collected, collectWait, openWait, type WaitRequest } from "./waits.ts";
 
@@ -65,7 +66,7 @@ async function held(tree: Tree, runId: RunId, hold: Hold, asked: Asked): Promise
   );
   try {
     await whileLent(tree, run, lent, left, signal, async () => {
-      await tree.watchers.until(() => isEnded(tree, id), signal);
+      await tree.watchers.until(() => isEnded(tree, id), signal, [waitsOf(run.threadId)]);
     });
   } finally {
     if (signal.aborted) await abandon(tree, run, id);
@@ -114,6 +115,7 @@ export async function heldApproval(tree: Tree, id: RequestId, { signal, longestM
       await tree.watchers.until(
         async () => ((await isPending()) ? undefined : true),
         AbortSignal.any([signal, timeout.signal]),
+        [waitsOf(threadId)],
       );
     } catch (error) {
       if (!timeout.signal.aborted || signal.aborted) throw error;

@@ -34,6 +34,7 @@ import type { RunStart } from "./start-run.ts";
 import { doubtTurn, nameTurn, observeChild } from "./native-thread.ts";
 import { processesOf } from "./processes.ts";
 import type { Tree } from "./tree.ts";
+import { waitsOf } from "./watchers.ts";
 
 /** So many senders are named. */
 const NAMED = 5;
@@ -155,7 +156,7 @@ export class NativeJournal implements NativePorts {
     const { id } = this.#run;
     const ended = async (): Promise<true | undefined> =>
       (await this.#tree.look((look) => allWaiting(look, id, calls))) === null ? true : undefined;
-    await this.#tree.watchers.until(ended, signal);
+    await this.#tree.watchers.until(ended, signal, [waitsOf(this.#session.agent.threadId)]);
   }
 
   async doubt({ id }: NativeThreadHandle): Promise<boolean> {
@@ -216,7 +217,7 @@ export class NativeJournal implements NativePorts {
 
   async mailAfter(seq: number, signal: AbortSignal): Promise<void> {
     const there = async (): Promise<true | undefined> => (this.newestMail() > seq ? true : undefined);
-    await this.#tree.watchers.until(there, signal, this.#session.agent.threadId);
+    await this.#tree.watchers.until(there, signal, [this.#session.agent.threadId]);
   }
 
   async unreadNotice(): Promise<string | null> {

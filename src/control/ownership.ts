@@ -21,7 +21,6 @@ interface Held {
   readonly tree: Tree;
   renewedAt: number;
   recovered: boolean;
-  changes: number;
   looking: boolean;
   again: boolean;
   readonly hint: Disposable;
@@ -54,7 +53,6 @@ export class Ownership {
       tree,
       renewedAt: claimedAt,
       recovered: false,
-      changes: Number.NaN,
       looking: false,
       again: false,
       hint: this.#store.onHint(tree.treeId, () => this.#look(held)),
@@ -152,20 +150,19 @@ export class Ownership {
       if (changes === this.#changes) return;
       // Before anybody looks: a look that fails has all asked again.
       this.#changes = changes;
-      for (const held of this.#held.values()) await this.#poll(held);
+      const trees = [...this.#held.keys()];
+      // Others may write all the time, for trees that are not held here.
+      const found = await this.#store.read((view) => view.withInbox(trees));
+      for (const tree of found) {
+        const held = this.#held.get(tree);
+        if (held !== undefined) this.#look(held);
+      }
     } catch (error) {
       this.#changes = Number.NaN;
       this.#logger.warn({ err: error }, "polling the store failed");
     } finally {
       this.#polling = false;
     }
-  }
-
-  async #poll(held: Held): Promise<void> {
-    const changes = await this.#store.changes(held.tree.treeId);
-    if (changes === held.changes) return;
-    held.changes = changes;
-    this.#look(held);
   }
 
   /** One look at a time; a hint during it makes it look once more. */
@@ -177,11 +174,11 @@ export class Ownership {
       try {
         while (held.again && held.tree.state === "owned") {
           held.again = false;
-          await lookAtInbox(held.tree, (left) => (left ? this.#askAgain(held) : this.#look(held)));
+          await lookAtInbox(held.tree, (left) => (left ? this.#askAgain() : this.#look(held)));
         }
       } catch (error) {
         this.#logger.warn({ treeId: held.tree.treeId, err: error }, "reading the inbox failed");
-        this.#askAgain(held);
+        this.#askAgain();
       } finally {
         held.looking = false;
       }
@@ -189,8 +186,7 @@ export class Ownership {
   }
 
   /** Looked at again with the next poll. */
-  #askAgain(held: Held): void {
-    held.changes = Number.NaN;
+  #askAgain(): void {
     this.#changes = Number.NaN;
   }
 }

@@ -55,15 +55,13 @@ function lostResults(tx: Transaction, agent: AgentRecord): void {
 }
 
 /** Works with a result that has no mail to come with any more. */
-function lostResultsOf(view: StoreView, agent: AgentRecord): WorkRecord[] {
-  const lost = new Map<WorkId, WorkRecord>();
-  for (const asked of view.openWorksOf(agent.threadId)) {
-    if (asked.openUnder === 0) continue;
-    for (const work of view.worksUnder(asked.id)) {
-      if (!work.resultPending || work.resultMailId === null) continue;
-      const mail = view.mail(work.resultMailId);
-      if (mail === undefined || mail.state === "dead_lettered") lost.set(work.id, work);
-    }
-  }
-  return [...lost.values()];
+function lostResultsOf(view: StoreView, { threadId }: AgentRecord): WorkRecord[] {
+  const isWaiting = (id: WorkId): boolean => {
+    const work = view.work(id);
+    return work?.executor === threadId && work.state !== "ended" && work.openUnder > 0;
+  };
+  return view.strandedResults(threadId).filter(({ parents, resultMailId }) => {
+    const mail = view.mail(resultMailId!);
+    return (mail === undefined || mail.state === "dead_lettered") && parents.some(isWaiting);
+  });
 }

@@ -41,6 +41,7 @@ function closeRequest(
 ): RuntimeRequestRecord {
   const next = { ...request, status, answer, answeredAt: tx.now };
   tx.store.putRequest(next);
+  tx.effects.answered.add(request.threadId);
   const agent = tx.agent(request.threadId);
   tx.putAgent(agent, { openRequests: agent.openRequests - 1 });
   tx.emit("request.closed", agent, { runId: request.runId }, { requestId: request.id, status });

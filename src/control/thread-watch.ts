@@ -2,9 +2,6 @@
  * Ends waits for threads of other trees. What happens there may happen in another process, so the owner of the waiting tree
  * looks at the store as often as it looks for mail, and only while such a wait is open; a new owner goes on with it.
  */
-import type { TreeId } from "../protocol/ids.ts";
-import type { WaitRecord } from "../protocol/wait.ts";
-import type { StoreView } from "../store/port.ts";
 import { retry } from "./store-retry.ts";
 import { threadsHaveNews } from "./thread-glance.ts";
 import type { Tree } from "./tree.ts";
@@ -24,7 +21,7 @@ export function watchThreads(tree: Tree): void {
 /** True when others are left. */
 async function endThoseWithNews(tree: Tree): Promise<boolean> {
   const { open, ended } = await tree.read((view) => {
-    const waits = openThreadWaits(view, tree.treeId);
+    const waits = view.openThreadWaits(tree.treeId);
     return { open: waits.length, ended: waits.filter((wait) => threadsHaveNews(view, wait)) };
   });
   if (ended.length > 0) {
@@ -36,9 +33,4 @@ async function endThoseWithNews(tree: Tree): Promise<boolean> {
     });
   }
   return open > ended.length;
-}
-
-/** Every open wait has a deadline. */
-function openThreadWaits(view: StoreView, tree: TreeId): readonly WaitRecord[] {
-  return view.dueWaits(tree, Number.MAX_SAFE_INTEGER).filter(({ threads }) => threads !== undefined);
 }

@@ -37,6 +37,8 @@ export interface Effects {
   readonly worksEnded: Map<WorkId, ThreadId>;
   /** Unread mail of these agents has come, gone or changed; host-driven waiters look again. */
   readonly mail: Set<ThreadId>;
+  /** A wait or a question of these agents has ended. */
+  readonly answered: Set<ThreadId>;
   /** Items appended to transcripts, for the sessions that are loaded. */
   readonly items: { readonly threadId: ThreadId; readonly items: readonly TranscriptItem[] }[];
   readonly events: RuntimeEvent[];
@@ -174,6 +176,7 @@ export class Transaction extends Look {
     closed: [],
     worksEnded: new Map(),
     mail: new Set(),
+    answered: new Set(),
     items: [],
     events: [],
     deadlines: false,

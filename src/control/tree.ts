@@ -39,7 +39,7 @@ import {
   Transaction,
   type Workspaces,
 } from "./transaction.ts";
-import { Watchers } from "./watchers.ts";
+import { Watchers, waitsOf } from "./watchers.ts";
 import type { Loading } from "./open-provider.ts";
 import type { Reactions } from "./tree-reactions.ts";
 import { untilMended } from "./until-mended.ts";
@@ -360,7 +360,10 @@ export class Tree implements PlanContext {
     if (effects.threadWaits) this.reactions.threadWaits(this);
     if (effects.budgetRaised) this.shared.releases.tell();
     this.residency.shrink();
-    this.watchers.changed(new Set<string>([...effects.worksEnded.keys(), ...effects.mail]));
+    const ended = [...effects.answered, ...effects.settled.map(({ threadId }) => threadId)];
+    this.watchers.changed(
+      new Set<string>([...effects.worksEnded.keys(), ...effects.mail, ...ended.map(waitsOf)]),
+    );
   }
 }
 

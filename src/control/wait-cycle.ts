@@ -126,5 +126,6 @@ function allUnder(view: StoreView, work: WorkRecord): Need {
 }
 
 function openUnder(view: StoreView, work: WorkRecord): WorkRecord[] {
-  return view.worksUnder(work.id).filter((child) => child.holds.includes(work.id) && child.state !== "ended");
+  // Who served it has asked for them: what has ended under it, over a long life, is not looked at.
+  return view.openWorksAskedBy(work.executor).filter((child) => child.holds.includes(work.id));
 }

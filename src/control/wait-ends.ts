@@ -16,6 +16,7 @@ export function endWait(
   loop: readonly string[] | null = null,
 ): void {
   tx.store.putWait({ ...wait, end, endedAt: tx.now, loop });
+  tx.effects.answered.add(wait.threadId);
   const agent = tx.agent(wait.threadId);
   tx.emit("wait.ended", agent, { runId: wait.runId }, { waitId: wait.id, end });
   resumeWhenFree(tx, wait.threadId, wait.runId);
@@ -69,8 +70,8 @@ const DUE_AT_ONCE = 100;
 
 /** `at` is the time for which a timer was set: it counts as come when the timer has fired, wherever the wall clock stands. */
 export function endDueWaits(tx: Transaction, at = 0): void {
-  const due = tx.store.dueWaits(tx.treeId, Math.max(tx.now, at));
-  for (const wait of due.slice(0, DUE_AT_ONCE)) endWait(tx, wait, "timed_out");
+  const due = tx.store.dueWaits(tx.treeId, Math.max(tx.now, at), DUE_AT_ONCE);
+  for (const wait of due) endWait(tx, wait, "timed_out");
   // What is left is the earliest deadline now, and is looked at again at once.
   tx.effects.deadlines = true;
 }
@@ -86,6 +87,7 @@ export function abortWaits(tx: Transaction, threadId: ThreadId, runId: RunId): v
   for (const wait of tx.store.openWaitsOf(threadId)) {
     if (wait.runId !== runId) continue;
     tx.store.putWait({ ...wait, end: "aborted", endedAt: tx.now });
+    tx.effects.answered.add(threadId);
     tx.emit("wait.ended", tx.agent(threadId), { runId }, { waitId: wait.id, end: "aborted" });
   }
 }

@@ -2,14 +2,23 @@
  * Callers of the library that wait for something in a tree: a work's end, an idle tree, mail of a host-driven root. They
  * wait on a version that only grows: each commit counts it up, and a waiter looks again (WAI-4: subscribe, then check).
  */
+import type { ThreadId } from "../protocol/ids.ts";
 import type { Timer } from "../platform/clock.ts";
 
+/** Topics of a commit that a waiter looks for; null when nobody knows what has changed. */
+export type News = ReadonlySet<string> | null;
+
 interface Waiter {
-  readonly look: () => void;
+  readonly look: (news: News) => void;
   readonly fail: (reason: Error) => void;
 }
 
 const NO_TOPICS: ReadonlySet<string> = new Set();
+
+/** The topic under which ends of an agent's waits and questions are told. */
+export function waitsOf(thread: ThreadId): string {
+  return `waits of ${thread}`;
+}
 
 export class Watchers {
   /** By topic; under null those that look after every commit. */
@@ -24,40 +33,46 @@ export class Watchers {
   }
 
   get size(): number {
-    let size = 0;
-    for (const waiters of this.#waiting.values()) size += waiters.size;
-    return size;
+    return this.#all().size;
   }
 
   /** Waiters of a topic look only when it is named; those without one always. */
   changed(topics: ReadonlySet<string> = NO_TOPICS): void {
-    for (const topic of [null, ...topics]) {
-      for (const waiter of this.#waiting.get(topic) ?? []) waiter.look();
-    }
+    for (const waiter of this.#waiting.get(null) ?? []) waiter.look(null);
+    const news = new Map<Waiter, Set<string>>();
+    for (const topic of topics)
+      for (const waiter of this.#waiting.get(topic) ?? [])
+        news.set(waiter, (news.get(waiter) ?? new Set()).add(topic));
+    for (const [waiter, named] of news) waiter.look(named);
   }
 
   /** Nobody knows what has changed: all look. */
   lookAgain(): void {
-    for (const waiters of this.#waiting.values()) for (const waiter of waiters) waiter.look();
+    for (const waiter of this.#all()) waiter.look(null);
   }
 
   fail(reason: Error): void {
     this.#failed = reason;
-    for (const waiters of this.#waiting.values()) for (const waiter of waiters) waiter.fail(reason);
+    for (const waiter of this.#all()) waiter.fail(reason);
     this.#waiting.clear();
     this.#letGo();
   }
 
-  #add(topic: string | null, waiter: Waiter): void {
-    this.#held ??= this.#hold();
-    const waiters = this.#waiting.get(topic) ?? new Set();
-    this.#waiting.set(topic, waiters.add(waiter));
+  #all(): ReadonlySet<Waiter> {
+    return new Set([...this.#waiting.values()].flatMap((waiters) => [...waiters]));
   }
 
-  #remove(topic: string | null, waiter: Waiter): void {
-    const waiters = this.#waiting.get(topic);
-    waiters?.delete(waiter);
-    if (waiters?.size === 0) this.#waiting.delete(topic);
+  #add(topics: readonly (string | null)[], waiter: Waiter): void {
+    this.#held ??= this.#hold();
+    for (const topic of topics) this.#waiting.set(topic, (this.#waiting.get(topic) ?? new Set()).add(waiter));
+  }
+
+  #remove(topics: readonly (string | null)[], waiter: Waiter): void {
+    for (const topic of topics) {
+      const waiters = this.#waiting.get(topic);
+      waiters?.delete(waiter);
+      if (waiters?.size === 0) this.#waiting.delete(topic);
+    }
     if (this.#waiting.size === 0) this.#letGo();
   }
 
@@ -67,33 +82,39 @@ export class Watchers {
   }
 
   /**
-   * Resolves with the first value that `check` gives; it is asked now and after each commit, with a topic (a work that
-   * ended, an agent that got mail) only after those that name it.
+   * Resolves with the first value that `check` gives; it is asked now and after each commit, with topics (a work that
+   * ended, an agent that got mail, `waitsOf` an agent) only after those that name one, and told which.
    * @throws the signal's reason, or what the tree was lost or closed with.
    */
   until<T>(
-    check: () => Promise<T | undefined>,
+    check: (news: News) => Promise<T | undefined>,
     signal?: AbortSignal,
-    topic: string | null = null,
+    topics: readonly string[] | null = null,
   ): Promise<T> {
+    const named = topics ?? [null];
     return new Promise((resolve, reject) => {
       let looking = false;
       let again = false;
+      /** What was told since it last began to look. */
+      let untold: Set<string> | null = new Set();
       const finish = (act: () => void): void => {
-        this.#remove(topic, waiter);
+        this.#remove(named, waiter);
         signal?.removeEventListener("abort", onAbort);
         act();
       };
       const onAbort = (): void => finish(() => reject(signal!.reason as Error));
-      const look = (): void => {
+      const look = (news: News): void => {
         again = true;
+        untold = untold === null || news === null ? null : untold.union(news);
         if (looking) return;
         looking = true;
         void (async () => {
           try {
             while (again) {
               again = false;
-              const value = await check();
+              const news: News = untold;
+              untold = new Set();
+              const value = await check(news);
               if (value !== undefined) return finish(() => resolve(value));
             }
           } catch (error) {
@@ -106,9 +127,9 @@ export class Watchers {
       const waiter: Waiter = { look, fail: (reason: Error) => finish(() => reject(reason)) };
       if (signal?.aborted === true) return reject(signal.reason as Error);
       if (this.#failed !== null) return reject(this.#failed);
-      this.#add(topic, waiter);
+      this.#add(named, waiter);
       signal?.addEventListener("abort", onAbort, { once: true });
-      look();
+      look(null);
     });
   }
 }

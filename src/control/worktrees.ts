@@ -5,16 +5,12 @@
  * - W1 Nothing is made for a spawn that can be refused without it; what was made for one that failed is removed.
  * - W2 A worktree that holds something is never removed, nor one that a thread still works in. The event says so.
  */
-import { basename, dirname, sep } from "node:path";
-import type { AgentRecord } from "../protocol/agent.ts";
-import { ROOT_PATH } from "../protocol/agent-path.ts";
+import { basename, dirname } from "node:path";
 import { RejectedError } from "../protocol/errors.ts";
-import type { ThreadId, TreeId } from "../protocol/ids.ts";
+import type { ThreadId } from "../protocol/ids.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Caller } from "../protocol/tool.ts";
 import type { Worktrees, Worktree } from "../platform/workspace/port.ts";
-import type { Page, StoreView } from "../store/port.ts";
-import { agentsUnder } from "./family.ts";
 import { checkSpawn, type SpawnInput } from "./spawn.ts";
 import type { PlacedWorktree, Transaction } from "./transaction.ts";
 import type { Tree } from "./tree.ts";
@@ -89,7 +85,7 @@ async function removeUnused(
   const { clock, lineage, logger } = tree.shared;
   try {
     // By rule: whether the spawn was stored may be unknown.
-    const needed = await tree.read((view) => held(view, tree.treeId, path));
+    const needed = await tree.read((view) => view.isWorkedIn(tree.treeId, path));
     if (!needed) await worktrees.end(path, { clock, limitMs: lineage.workspaceMs, signal });
   } catch (error) {
     logger.warn({ path, err: error }, "a worktree that nobody uses stays until the tree is opened again");
@@ -119,7 +115,7 @@ async function endWorktree(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, lineage, store, workspaces } = tree.shared;
-  const ended = (await tree.read((view) => held(view, tree.treeId, path)))
+  const ended = (await tree.read((view) => view.isWorkedIn(tree.treeId, path)))
     ? { status: "kept" as const, reason: "a thread works in it" }
     : await workspaces.worktrees!.end(path, { clock, limitMs: lineage.workspaceMs, signal });
   const data: Record<string, Json> = { path, ...ended };
@@ -136,24 +132,6 @@ async function endWorktree(
   tree.events.publish([event]);
 }
 
-/** Whether an open agent of this tree, or any open thread, works in it or in a folder of it. */
-function held(view: StoreView, treeId: TreeId, path: string): boolean {
-  for (const { state, config } of agentsUnder(view, treeId, ROOT_PATH, true)) {
-    if (state === "open" && isWithin(config.workspace, path)) return true;
-  }
-  let after: string | null = null;
-  do {
-    const { rows, next }: Page<AgentRecord> = view.threads({ state: "open" }, { limit: 200, after });
-    if (rows.some(({ config }) => isWithin(config.workspace, path))) return true;
-    after = next;
-  } while (after !== null);
-  return false;
-}
-
-function isWithin(folder: string | null, path: string): boolean {
-  return folder !== null && (folder === path || folder.startsWith(`${path}${sep}`));
-}
-
 /**
  * What a former owner has left: worktrees of agents that are closed, or were never stored. They are looked at beside what
  * the tree does next; those that are made from now on are not among them.
@@ -161,8 +139,8 @@ function isWithin(folder: string | null, path: string): boolean {
 export async function sweepWorktrees(tree: Tree): Promise<void> {
   const { worktrees } = tree.shared.workspaces;
   if (worktrees === null) return;
-  for (const path of await worktrees.list(tree.treeId)) {
-    if (await tree.read((view) => held(view, tree.treeId, path))) continue;
+  const paths = await worktrees.list(tree.treeId);
+  for (const path of await tree.read((view) => paths.filter((at) => !view.isWorkedIn(tree.treeId, at)))) {
     tree.jobs.add(path, async (signal) => {
       try {
         await endWorktree(tree, path, null, signal);

@@ -36,7 +36,7 @@ export class Work {
     const { signal } = options;
     const ended = async (): Promise<WorkOutcome | undefined> => (await this.record()).outcome ?? undefined;
     try {
-      return await this.#control.tree.watchers.until(ended, signal, this.id);
+      return await this.#control.tree.watchers.until(ended, signal, [this.id]);
     } catch (error) {
       // The tree may be given up before the work is asked for, or just as it ends.
       const outcome = signal?.aborted === true ? undefined : await ended().catch(() => undefined);

@@ -55,6 +55,7 @@ export type AgentRows = Rows<
   | "openChildren"
   | "usageUnder"
   | "threads"
+  | "isWorkedIn"
   | "descendants"
   | "putTree"
   | "putAgent"
@@ -85,6 +86,7 @@ export type WorkRows = Rows<
   | "oldestBegun"
   | "latestWork"
   | "worksUnder"
+  | "strandedResults"
   | "run"
   | "runsOf"
   | "runAt"
@@ -100,6 +102,7 @@ export type WaitRows = Rows<
   | "openWaitsOn"
   | "nextDeadline"
   | "dueWaits"
+  | "openThreadWaits"
   | "request"
   | "openRequestsOf"
   | "putWait"
@@ -150,6 +153,7 @@ export type TreeRows = Rows<
   | "putProcessGroup"
   | "removeProcessGroup"
   | "busyTrees"
+  | "withInbox"
 >;
 
 /** What the plan that is being run stands for, and what the group has put before other owners. */

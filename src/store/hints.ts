@@ -1,28 +1,28 @@
 /**
  * Notices inside one process: which trees were written to by somebody else, and who wants to hear of it. A hint may be
- * lost or doubled (S7); the counters are what `changes` answers, and never go back.
+ * lost or doubled (S7); the count of all is a part of what `changes` answers, and never goes back. Nothing is kept of a tree
+ * that nobody listens for.
  */
 import type { TreeId } from "../protocol/ids.ts";
 import type { Clock } from "../platform/clock.ts";
 
 export class Hints {
   readonly #clock: Clock;
-  #all = 0;
-  readonly #counts = new Map<TreeId, number>();
+  #told = 0;
   readonly #listeners = new Map<TreeId, Set<() => void>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  count(tree?: TreeId): number {
-    return tree === undefined ? this.#all : (this.#counts.get(tree) ?? 0);
+  /** Times that a tree was told of. */
+  get told(): number {
+    return this.#told;
   }
 
   tell(trees: Iterable<TreeId>): void {
     for (const tree of trees) {
-      this.#all += 1;
-      this.#counts.set(tree, this.count(tree) + 1);
+      this.#told += 1;
       const listeners = this.#listeners.get(tree);
       if (listeners === undefined) continue;
       for (const listener of listeners) {

@@ -55,9 +55,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore
   const now = (): number => clock.now();
   const mail = mailRows(journal, freeze, context, now);
   const agents = agentRows(journal, freeze);
-  const work = workRows(journal, freeze);
+  const work = workRows(journal, freeze, mail.isUnread);
   const waits = waitRows(journal, freeze);
-  const trees = treeRows(journal, freeze, now, () => [...mail.triggeredTrees(), ...work.openRuns.keys()]);
+  const otherBusyTrees = () => [...mail.triggeredTrees(), ...work.openRuns.keys()];
+  const trees = treeRows(journal, freeze, now, otherBusyTrees, mail.hasArrivals);
   const aside = setAsideRows({ ...agents, ...work, ...waits, ...trees });
   const tx: BackendTx = {
     ...agents.rows,

@@ -139,8 +139,8 @@ export interface BrokenAgent {
 
 /**
  * Indexed reads. A row that cannot be read makes the read that needs it throw `STORE_CORRUPT` with its `table` and `id` in
- * the details; of mail, of process groups, and in lists of a tree's agents, of its works and of works under another one it
- * is left out (pages name it), and an event stands in for an event. All are cheap in the number of rows they return. Lists that grow with
+ * the details; of mail, of process groups, and in lists of a tree's agents, of its works, of works under another one and of
+ * stranded results it is left out (pages name it), and an event stands in for an event. All are cheap in the number of rows they return. Lists that grow with
  * the life of a tree are paged; those of what is open, unread or pending, or belongs to one run, are whole.
  */
 export interface StoreView {
@@ -193,8 +193,10 @@ export interface StoreView {
   oldestBegun(tree: TreeId, under: AgentPath): number | null;
   /** The newest work of an executor, of a requester where one is given. */
   latestWork(executor: ThreadId, requester?: ThreadId): WorkRecord | undefined;
-  /** Works whose parents contain this one. */
+  /** Works whose parents contain this one: all that were ever asked under it. */
   worksUnder(id: WorkId): readonly WorkRecord[];
+  /** Works that an agent has asked for whose result is on its way to it, by mail that nobody has unread (WRK-4). */
+  strandedResults(requester: ThreadId): readonly WorkRecord[];
 
   run(id: RunId): RunRecord | undefined;
   runsOf(id: ThreadId, page: PageRequest): Page<RunRecord>;
@@ -215,8 +217,10 @@ export interface StoreView {
   openWaitsOn(work: WorkId): readonly WaitRecord[];
   /** The earliest deadline of an open wait of the tree. */
   nextDeadline(tree: TreeId): number | null;
-  /** Open waits of a tree whose deadline is at or before `at`. */
-  dueWaits(tree: TreeId, at: number): readonly WaitRecord[];
+  /** Open waits of a tree whose deadline is at or before `at`, the earliest first, at most `limit`. */
+  dueWaits(tree: TreeId, at: number, limit: number): readonly WaitRecord[];
+  /** Open waits of a tree for threads of other trees (XTR-4). */
+  openThreadWaits(tree: TreeId): readonly WaitRecord[];
 
   request(id: RequestId): RuntimeRequestRecord | undefined;
   openRequestsOf(id: ThreadId): readonly RuntimeRequestRecord[];
@@ -247,6 +251,8 @@ export interface StoreView {
     filter: { readonly workspace?: string; readonly state?: ThreadState },
     page: PageRequest,
   ): Page<AgentRecord>;
+  /** Whether an open agent of this tree, or any open root, has its workspace in a folder or below it. */
+  isWorkedIn(tree: TreeId, folder: string): boolean;
   /** Threads that descend from this root, the root itself too, by age (lineage C1.2). */
   descendants(root: ThreadId, page: PageRequest): Page<AgentRecord>;
   providerThread(id: ProviderThreadId): ProviderThreadRecord | undefined;
@@ -270,6 +276,8 @@ export interface StoreView {
   pendingCommands(tree: TreeId): readonly CommandRecord[];
   /** Mail that others appended by `send` and the owner has not looked at yet, oldest first. */
   arrivals(tree: TreeId): readonly MailRecord[];
+  /** Those of these trees that have arrivals or pending commands, of which none is read. */
+  withInbox(trees: readonly TreeId[]): readonly TreeId[];
   /** Process groups registered for a tree (REC-4). */
   processGroups(tree: TreeId): readonly ProcessGroup[];
 }
@@ -360,10 +368,10 @@ export interface Store {
   commit<T>(lease: Lease, plan: (tx: StoreTx) => T): Promise<T>;
   read<T>(plan: (view: StoreView) => T): Promise<T>;
   /**
-   * A number that changes when another connection or another owner may have written for this tree, mail or a command; without
-   * a tree, for any of them.
+   * A number that changes when another connection or another owner may have left mail or a command for any tree; `withInbox`
+   * tells for which.
    */
-  changes(tree?: TreeId): Promise<number>;
+  changes(): Promise<number>;
   /** Called, at best, when mail or a command of another process arrives. */
   onHint(tree: TreeId, callback: () => void): Disposable;
   close(): Promise<void>;

@@ -3,14 +3,15 @@
  * all agents of a tree each time would make a tree's life quadratic. The truth is the aggregate over the agents' rows;
  * an entry follows what is put.
  *
- * What has no price and what reported nothing is counted, so that a sum that contains it can still follow.
+ * What has no price and what reported nothing is counted, so that a sum that contains it can still follow. What is remembered
+ * is bounded for all trees together: the trees that were asked for longest ago are forgotten (RES-7).
  */
 import { type AgentPath, parentPath } from "../protocol/agent-path.ts";
 import type { AgentRecord } from "../protocol/agent.ts";
 import type { TreeId } from "../protocol/ids.ts";
 import type { Usage, UsageSum } from "../protocol/usage.ts";
 
-const MAX_PATHS = 1024;
+const MAX_PATHS = 4096;
 
 /** A sum of usages that can be taken apart again. */
 export interface UsageTotals {
@@ -39,17 +40,26 @@ export function totalsOf(usages: Iterable<Usage>): UsageTotals {
 }
 
 export class UsageCache {
+  /** The tree that was asked for last stands last. */
   readonly #trees = new Map<TreeId, Map<AgentPath, UsageTotals>>();
+  #paths = 0;
+
+  /** How many sums it remembers. */
+  get size(): number {
+    return this.#paths;
+  }
 
   sum(tree: TreeId, under: AgentPath, aggregate: () => UsageTotals): UsageSum {
     const paths = this.#trees.get(tree) ?? new Map<AgentPath, UsageTotals>();
-    this.#trees.set(tree, paths);
     let totals = paths.get(under);
     if (totals === undefined) {
       totals = aggregate();
-      if (paths.size >= MAX_PATHS) paths.clear();
       paths.set(under, totals);
+      this.#paths += 1;
     }
+    this.#trees.delete(tree);
+    this.#trees.set(tree, paths);
+    if (this.#paths > MAX_PATHS) this.#forgetOldest();
     return {
       inputTokens: totals.inputTokens,
       cachedInputTokens: totals.cachedInputTokens,
@@ -75,6 +85,15 @@ export class UsageCache {
 
   clear(): void {
     this.#trees.clear();
+    this.#paths = 0;
+  }
+
+  #forgetOldest(): void {
+    for (const [tree, paths] of this.#trees) {
+      this.#trees.delete(tree);
+      this.#paths -= paths.size;
+      return;
+    }
   }
 }
 

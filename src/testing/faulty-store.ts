@@ -167,7 +167,7 @@ export function createFaultyStore(inner: Store, plan: FaultPlan): FaultyStore {
     commit: (lease, work) => write("commit", () => inner.commit(lease, work)),
     claimable: (limit, provenDead) => alive(() => inner.claimable(limit, provenDead)),
     read: (view) => alive(() => inner.read(view)),
-    changes: (tree) => alive(() => inner.changes(tree)),
+    changes: () => alive(() => inner.changes()),
     onHint: (tree, callback) =>
       inner.onHint(
         tree,

@@ -241,11 +241,10 @@ export const ownershipCases = {
   },
 
   "keeps commands for the owner": async ({ store, tree, lease }) => {
-    const before = [await store.changes(tree), await store.changes()];
+    const before = await store.changes();
     await store.command(sampleCommand(tree, 1));
     await store.command(sampleCommand(tree, 2));
-    assert.notEqual(await store.changes(tree), before[0]);
-    assert.notEqual(await store.changes(), before[1]);
+    assert.notEqual(await store.changes(), before);
     await store.commit(lease, (tx) =>
       tx.putCommand({ ...tx.command(sampleId("cmd", 1))!, state: "done", answer: 7 }),
     );
@@ -254,6 +253,12 @@ export const ownershipCases = {
       rows.command(sampleId("cmd", 1))?.answer,
     ]);
     assert.deepEqual(view, [[sampleId("cmd", 2)], 7]);
+    const withInbox = () => store.read((rows) => rows.withInbox([sampleId("thread", "other"), tree]));
+    assert.deepEqual(await withInbox(), [tree]);
+    await store.commit(lease, (tx) =>
+      tx.putCommand({ ...tx.command(sampleId("cmd", 2))!, state: "done", answer: 7 }),
+    );
+    assert.deepEqual(await withInbox(), []);
   },
 } satisfies Record<string, StoreCase>;
 

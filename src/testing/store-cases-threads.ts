@@ -50,6 +50,27 @@ export const threadCases = {
     assert.deepEqual(await list({ state: "open" }), [d, b, root]);
   },
 
+  "says whether somebody works in a folder": async ({ store, lease, tree, worker }) => {
+    await store.commit(lease, (tx) => {
+      const agent = tx.agent(worker)!;
+      tx.putAgent(nextAgent(agent, { config: { ...agent.config, workspace: "/w/one/sub" } }));
+      putRoot(tx, "a", { workspace: "/w/two" });
+      putRoot(tx, "b", { workspace: "/w/twofold" });
+      putRoot(tx, "c", { workspace: "/w/three", state: "closed" });
+    });
+    const worked = (by: ThreadId) =>
+      store.read((view) =>
+        ["/w/one", "/w/one/sub", "/w/on", "/w/two", "/w/tw", "/w/three"].filter((folder) =>
+          view.isWorkedIn(by, folder),
+        ),
+      );
+    assert.deepEqual(await worked(tree), ["/w/one", "/w/one/sub", "/w/two"]);
+    // Agents of another tree are that tree's own business.
+    assert.deepEqual(await worked(sampleId("thread", "a")), ["/w/two"]);
+    await store.commit(lease, (tx) => tx.putAgent(nextAgent(tx.agent(worker)!, { state: "closed" })));
+    assert.deepEqual(await worked(tree), ["/w/two"]);
+  },
+
   "takes a thread's record only as the next of the one it replaces": async ({ store, lease, root }) => {
     const change = (edit: Parameters<typeof nextAgent>[1]): Promise<void> =>
       store.commit(lease, (tx) => tx.putAgent({ ...nextAgent(tx.agent(root)!, edit), ...edit }));

@@ -1,6 +1,8 @@
 /** What a store guarantees about reads of works. */
 import assert from "node:assert/strict";
+import type { WorkRecord } from "../protocol/work.ts";
 import type { StoreCase } from "./store-cases-mail.ts";
+import { WORKER_PATH } from "./store-harness.ts";
 import { sampleId, sampleWork } from "./store-records.ts";
 
 export const workCases = {
@@ -24,6 +26,32 @@ export const workCases = {
       assert.deepEqual([ids(view.worksUnder(one.id)), ids(view.worksUnder(three.id))], [[three.id], []]);
       assert.equal(view.work(one.id)?.state, "running");
     });
+  },
+
+  "finds results that are on their way and among nobody's unread mail": async (world) => {
+    const { store, lease, tree, root, worker, subject } = world;
+    const requester = { kind: "agent", threadId: worker, path: WORKER_PATH } as const;
+    const ended = { requester, state: "ended", resultPending: true } as const;
+    const works = [1, 2, 3, 4].map((n) =>
+      sampleWork(tree, root, n, { ...ended, resultMailId: sampleId("msg", n) }),
+    );
+    const [there, gone, dead, had] = works as [WorkRecord, WorkRecord, WorkRecord, WorkRecord];
+    await store.commit(lease, (tx) => {
+      for (const n of [1, 3]) tx.appendMail(world.mail(n, { resultOf: sampleId("wrk", n) }));
+      for (const work of works) tx.putWork(work);
+      tx.putWork({ ...had, resultPending: false });
+      tx.putWork(sampleWork(tree, root, 5, { ...ended, requester: { ...requester, threadId: root } }));
+    });
+    const stranded = () => store.read((view) => ids(view.strandedResults(worker)));
+    assert.deepEqual(await stranded(), [gone.id]);
+    await store.commit(lease, (tx) =>
+      tx.putMail({ ...tx.mail(dead.resultMailId!)!, state: "dead_lettered" }),
+    );
+    assert.deepEqual(await stranded(), [gone.id, dead.id]);
+    await store.commit(lease, (tx) => tx.putWork({ ...gone, resultMailId: there.resultMailId }));
+    assert.deepEqual(await stranded(), [dead.id]);
+    await subject.damageRow("works", dead.id);
+    assert.deepEqual(await stranded(), []);
   },
 
   "says when the oldest open work below a path was begun": async ({ store, lease, tree, root, worker }) => {

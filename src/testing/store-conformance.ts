@@ -9,6 +9,7 @@ import { randomCases } from "./store-cases-random.ts";
 import { recordCases } from "./store-cases-records.ts";
 import { lineageCases } from "./store-cases-lineage.ts";
 import { threadCases } from "./store-cases-threads.ts";
+import { waitCases } from "./store-cases-waits.ts";
 import { workCases } from "./store-cases-works.ts";
 import { createSetClock, openWorld, type SetClock, type StoreSubject } from "./store-harness.ts";
 
@@ -17,6 +18,7 @@ export const storeCases = {
   ...ownershipCases,
   ...recordCases,
   ...workCases,
+  ...waitCases,
   ...threadCases,
   ...lineageCases,
   ...brokenCases,

@@ -8,12 +8,15 @@
  */
 import { RejectedError } from "../protocol/errors.ts";
 import type { ThreadId, WorkId } from "../protocol/ids.ts";
+import type { MailRecord } from "../protocol/mail.ts";
 import type { Json } from "../protocol/json.ts";
 import type { WaitEnd } from "../protocol/wait.ts";
 import { headBytes } from "../platform/text.ts";
 import type { AgentControl } from "../control/agent-control.ts";
+import { unreadOf } from "../control/unread.ts";
 import { endForMail } from "../control/wait-ends.ts";
 import { judgeTimeout, resolveWait, type WaitInput, type WaitTargets } from "../control/wait-request.ts";
+import type { News } from "../control/watchers.ts";
 
 export interface HostWaitOptions {
   readonly signal: AbortSignal;
@@ -82,7 +85,8 @@ async function untilEnd(
   const timer = control.tree.shared.clock.setTimer(milliseconds, () => timeout.abort(), { keepAlive: true });
   const either = AbortSignal.any([signal, timeout.signal]);
   try {
-    return await control.tree.watchers.until(() => endNow(control, root, targets), either);
+    const topics = [root, ...targets.works];
+    return await control.tree.watchers.until(newsOf(control, root, targets), either, topics);
   } catch (error) {
     signal.throwIfAborted();
     if (timeout.signal.aborted && error === timeout.signal.reason) return over;
@@ -92,21 +96,33 @@ async function untilEnd(
   }
 }
 
-function endNow(
+/** Each look reads what is new alone: works that the commit has ended, mail behind the newest that was seen. */
+function newsOf(
   control: AgentControl,
   root: ThreadId,
   { works, agents, need }: WaitTargets,
-): Promise<HostWaitEnd | undefined> {
-  return control.read((view) => {
-    const unread = view.unread(root, { limit: control.tree.limits.mailboxMessages });
-    if (works.length === 0) return unread.length > 0 ? "activity" : undefined;
-    const settled = works.filter((id) => view.work(id)?.state === "ended").length;
-    if (settled >= need) return "settled";
-    const wait = { sinceSeq: 0, works, agents };
-    // What was handed out before is known to the host; it does not end another wait.
-    const early = unread.some((mail) => mail.handedOut === 0 && endForMail(wait, mail) === "new_input");
-    return early ? "new_input" : undefined;
-  });
+): (news: News) => Promise<HostWaitEnd | undefined> {
+  const settled = new Set<WorkId>();
+  let seenSeq = 0;
+  const wait = { sinceSeq: 0, works, agents };
+  // What was handed out before is known to the host; it does not end another wait.
+  const endsEarly = (mail: MailRecord): boolean =>
+    mail.handedOut === 0 && endForMail(wait, mail) === "new_input";
+  return async (news) => {
+    const named = works.filter((id) => news === null || news.has(id));
+    const hasMail = news === null || news.has(root);
+    const found = await control.read((view) => {
+      if (works.length === 0) return { ended: [], mail: view.unread(root, { limit: 1 }) };
+      const ended = named.filter((id) => view.work(id)?.state === "ended");
+      return { ended, mail: hasMail ? [...unreadOf(view, root, seenSeq)] : [] };
+    });
+    if (works.length === 0) return found.mail.length > 0 ? "activity" : undefined;
+    // A read may be made twice: what it has found is kept when it is over.
+    for (const id of found.ended) settled.add(id);
+    seenSeq = found.mail.at(-1)?.seq ?? seenSeq;
+    if (settled.size >= need) return "settled";
+    return found.mail.some(endsEarly) ? "new_input" : undefined;
+  };
 }
 
 /** States of the works waited for. A result that came as mail to this root stands in the messages. */

@@ -158,7 +158,7 @@ describe.each(STORES)("bindings on %s", (store) => {
       command: (record) => inner.command(record),
       claimable: (limit, dead) => inner.claimable(limit, dead),
       read: (plan) => inner.read(plan),
-      changes: (tree) => inner.changes(tree),
+      changes: () => inner.changes(),
       onHint: (tree, callback) => inner.onHint(tree, callback),
       close: async () => undefined,
       commit(lease, plan) {

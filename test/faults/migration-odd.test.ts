@@ -7,7 +7,7 @@ import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { claimTree } from "../../src/testing/store-harness.ts";
 import { sampleProviderThread, sampleTransfer } from "../../src/testing/store-records-threads.ts";
 import { sampleAgent, sampleId, sampleRun, sampleTree, sampleWork } from "../../src/testing/store-records.ts";
-import { backToFive } from "../support/old-stores.ts";
+import { backTo } from "../support/old-stores.ts";
 import { makeFolder, openRaw } from "../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
@@ -46,7 +46,7 @@ async function oldFile(spoil: (database: DatabaseSync) => void): Promise<string>
   await store.close();
   using raw = openRaw(path);
   const { database } = raw;
-  backToFive(database);
+  backTo(5, database);
   database.exec(`
     UPDATE runs SET body = json_remove(body, '$.nativeTurns');
     UPDATE works SET body = json_remove(body, '$.begunAt');

@@ -26,9 +26,10 @@ import {
   sampleId,
   sampleRun,
   sampleTree,
+  sampleWait,
   sampleWork,
 } from "../../src/testing/store-records.ts";
-import { backToFive } from "../support/old-stores.ts";
+import { backTo } from "../support/old-stores.ts";
 import { makeFolder, openRaw } from "../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
@@ -281,7 +282,7 @@ async function fileWithTurns(turns: readonly (readonly [ordinal: number, name: s
   }
   using raw = openRaw(path);
   const { database } = raw;
-  backToFive(database);
+  backTo(5, database);
   database.exec("UPDATE runs SET body = json_remove(body, '$.nativeTurns'); PRAGMA user_version = 4");
   database
     .prepare("UPDATE provider_threads SET body = json_set(body, '$.turns', json(?))")
@@ -332,7 +333,7 @@ test("C5.19 C9.9 C13.6 what is looked for by a column of its own is found in a f
   await first.close();
   {
     using raw = openRaw(path);
-    backToFive(raw.database);
+    backTo(5, raw.database);
   }
   const store = await open(path);
   await store.read((view) => {
@@ -340,6 +341,37 @@ test("C5.19 C9.9 C13.6 what is looked for by a column of its own is found in a f
     expect(view.forksInDoubt()).toEqual([fork]);
     expect(view.lastTakenOf(tree)).toBe(70.5);
     expect(view.worstHistory(worker)).toBe("partial");
+  });
+});
+
+test("WRK-4 XTR-4 a file of version 6 knows which results are on their way, and which waits are for threads", async () => {
+  const folder = makeFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = join(folder.path, "store.db");
+  const requester = { kind: "agent", threadId: worker, path: "/root/worker" } as const;
+  const resultMailId = sampleId("msg", 1);
+  const ended = { requester, state: "ended", resultMailId } as const;
+  const works = [
+    sampleWork(tree, tree, 1, { ...ended, resultPending: true }),
+    sampleWork(tree, tree, 2, ended),
+    sampleWork(tree, tree, 3, { requester }),
+  ];
+  const first = await openSqliteStore({ path });
+  const lease = await claimTree(first, tree, 1);
+  const waits = [sampleWait(tree, tree, 1, { threads: [elsewhere] }), sampleWait(tree, tree, 2)];
+  await first.commit(lease, (tx) => {
+    for (const work of works) tx.putWork(work);
+    for (const wait of waits) tx.putWait(wait);
+  });
+  await first.close();
+  {
+    using raw = openRaw(path);
+    backTo(6, raw.database);
+  }
+  const store = await open(path);
+  await store.read((view) => {
+    expect(view.strandedResults(worker)).toEqual([works[0]]);
+    expect(view.openThreadWaits(tree)).toEqual([waits[0]]);
   });
 });
 

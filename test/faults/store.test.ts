@@ -267,13 +267,13 @@ describe("files", () => {
       1,
       null,
     ]);
-    const before = await one.changes(tree);
-    expect(await one.changes(tree)).toBe(before);
+    const before = await one.changes();
+    expect(await one.changes()).toBe(before);
     expect(await two.send([sampleMail(tree, worker, 2), sampleMail(tree, worker, 1)])).toMatchObject([
       { kind: "accepted", seq: 2 },
       { kind: "duplicate" },
     ]);
-    expect(await one.changes(tree)).not.toBe(before);
+    expect(await one.changes()).not.toBe(before);
     expect((await one.read((view) => view.mailbox(worker))).unread).toBe(2);
     expect(await one.send([sampleMail(tree, worker, 3)])).toMatchObject([{ kind: "accepted", seq: 3 }]);
   });

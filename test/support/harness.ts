@@ -197,7 +197,7 @@ class Link {
       claimable: (limit, dead) => through(() => inner.claimable(limit, dead)),
       commit: (lease, plan) => through(() => inner.commit(lease, plan)),
       read: (plan) => through(() => inner.read(plan)),
-      changes: (tree) => through(() => inner.changes(tree)),
+      changes: () => through(() => inner.changes()),
       onHint: (tree, callback) => inner.onHint(tree, () => (this.#cut ? undefined : callback())),
       close: async () => undefined,
     };

@@ -1,4 +1,5 @@
 /** Trees and agents in memory. Paths of a tree are kept sorted, so that a subtree is one range of them. */
+import { sep } from "node:path";
 import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, ThreadState, TreeRecord } from "../../protocol/agent.ts";
 import { InvariantError } from "../../protocol/errors.ts";
@@ -37,6 +38,7 @@ export function agentRows(journal: Journal, freeze: Freeze): MemoryAgents {
   const children = agents.paged((agent) => agent.parent);
   const openChildren = agents.index((agent) => (agent.state === "open" ? agent.parent : null));
   const roots = agents.paged((agent) => (agent.parent === null ? listsOf(agent) : null));
+  const workers = agents.index(({ state, config }) => (state === "open" ? config.workspace : null));
   const descendants = agents.paged((agent) => agent.thread?.lineage.rootThreadId ?? null);
   const sorted = new Map<TreeId, AgentPath[]>();
   const fresh = new Map<TreeId, AgentPath[]>();
@@ -107,6 +109,12 @@ export function agentRows(journal: Journal, freeze: Freeze): MemoryAgents {
     openChildren: (id) => openChildren.stored(id).length,
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => totalsOf(within(tree, under).map((agent) => agent.usage))),
+    isWorkedIn: (tree, folder) =>
+      [...workers.keys()].some(
+        (at) =>
+          (at === folder || at.startsWith(`${folder}${sep}`)) &&
+          workers.stored(at).some(({ treeId, parent }) => treeId === tree || parent === null),
+      ),
     threads: ({ workspace, state }, page) => roots.page(listOf(workspace, state), page, "newest first"),
     descendants: (root, page) => descendants.page(root, page, "oldest first"),
     putTree: (record) => void trees.put(record),

@@ -1,6 +1,6 @@
 /** Mail and mailboxes in memory. The counters are a record of their own, changed with the mail (MBX-2, MBX-8). */
 import { InvariantError } from "../../protocol/errors.ts";
-import type { MailId, ThreadId } from "../../protocol/ids.ts";
+import type { MailId, ThreadId, TreeId } from "../../protocol/ids.ts";
 import type { MailDraft, MailRecord } from "../../protocol/mail.ts";
 import type { GroupContext, MailRows } from "../backend.ts";
 import { numberCursor } from "../cursor.ts";
@@ -13,6 +13,8 @@ export interface MemoryMail {
   readonly rows: MailRows;
   /** Makes a stored row unreadable, as a broken row of a file would be. */
   readonly damage: (id: MailId) => void;
+  readonly isUnread: (id: MailId) => boolean;
+  readonly hasArrivals: (tree: TreeId) => boolean;
   /** Trees with unread trigger-turn mail. */
   readonly triggeredTrees: () => Iterable<string>;
 }
@@ -76,9 +78,10 @@ export function mailRows(
       return { rows, next: last !== undefined && rest.length > rows.length ? String(last.seq) : null };
     },
     unreadable: (id) =>
-      unreadOf
-        .get(id)
-        .filter((one) => !isReadable(one))
+      [...damaged]
+        .map((one) => mail.get(one)!)
+        .filter((one) => one.recipient === id && isUnread(one))
+        .toSorted((a, b) => a.seq - b.seq)
         .map((one) => one.id),
     triggered: (tree) => [...new Set(triggers.get(tree).map(({ recipient }) => recipient))],
     arrivals: (tree) =>
@@ -122,7 +125,16 @@ export function mailRows(
       for (const id of ids) arrivals.remove(id);
     },
   };
-  return { rows, damage: (id) => void damaged.add(id), triggeredTrees: () => triggers.keys() };
+  return {
+    rows,
+    damage: (id) => void damaged.add(id),
+    isUnread(id) {
+      const one = mail.get(id);
+      return one !== undefined && isUnread(one);
+    },
+    hasArrivals: (tree) => arrivalsOf.has(tree),
+    triggeredTrees: () => triggers.keys(),
+  };
 }
 
 function pick(one: MailRecord) {

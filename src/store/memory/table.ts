@@ -127,6 +127,10 @@ export class Index<R> {
     return this.#ids.keys();
   }
 
+  has(key: string): boolean {
+    return this.#ids.has(key);
+  }
+
   /** Without the damaged ones. */
   readable(key: string): R[] {
     return Array.from(this.#idsOf(key), (id) => this.#rows.get(id)!).flatMap((row) =>

@@ -19,6 +19,7 @@ export function treeRows(
   freeze: Freeze,
   now: () => number,
   otherBusyTrees: () => Iterable<string>,
+  hasArrivals: (tree: TreeId) => boolean,
 ): MemoryTrees {
   const leases = new Table<LeaseRow>(journal, freeze, ({ treeId }) => treeId);
   const receipts = new Table<ReceiptRecord>(journal, freeze, ({ treeId, key }) => `${treeId} ${key}`);
@@ -44,6 +45,7 @@ export function treeRows(
       command: (id) => commands.get(id),
       pendingCommands: (tree) => pending.get(tree),
       putCommand: (record) => void commands.put(record),
+      withInbox: (trees) => trees.filter((tree) => hasArrivals(tree) || pending.has(tree)),
       processGroups: (tree) => groupsOf.get(tree),
       putProcessGroup: (record) => void groups.put(record),
       removeProcessGroup: (tree, pgid) => groups.remove(groupName(tree, pgid)),

@@ -23,6 +23,7 @@ export function waitRows(journal: Journal, freeze: Freeze): MemoryWaits {
   const openOf = waits.index((wait) => whileOpen(wait, wait.threadId));
   const openWaits = waits.index((wait) => whileOpen(wait, wait.treeId));
   const openOn = waits.index((wait) => whileOpen(wait, wait.works));
+  const onThreads = waits.index((wait) => (wait.threads === undefined ? null : whileOpen(wait, wait.treeId)));
   const byRun = waits.index(({ runId }) => runId);
   const deadlines = new Map<TreeId, Deadlines>();
   const requests = new Table<RuntimeRequestRecord>(journal, freeze, ({ id }) => id);
@@ -45,11 +46,13 @@ export function waitRows(journal: Journal, freeze: Freeze): MemoryWaits {
     waitsOfRun: (id) => byRun.get(id),
     openWaitsOn: (work) => openOn.get(work),
     nextDeadline: (tree) => deadlines.get(tree)?.earliest(isOpen) ?? null,
-    dueWaits: (tree, at) =>
+    dueWaits: (tree, at, limit) =>
       openWaits
         .get(tree)
         .filter(({ deadlineAt }) => deadlineAt <= at)
-        .sort((a, b) => a.deadlineAt - b.deadlineAt),
+        .sort((a, b) => a.deadlineAt - b.deadlineAt)
+        .slice(0, limit),
+    openThreadWaits: (tree) => onThreads.get(tree),
     request: (id) => requests.get(id),
     openRequestsOf: (id) => openRequests.get(id),
     putWait(record) {

@@ -1,5 +1,6 @@
 /** Works and runs in memory. */
 import { isWithin } from "../../protocol/agent-path.ts";
+import type { MailId } from "../../protocol/ids.ts";
 import type { RunRecord } from "../../protocol/run.ts";
 import { isSettled } from "../../protocol/run.ts";
 import { HISTORY_LEVELS } from "../../protocol/thread.ts";
@@ -16,7 +17,7 @@ export interface MemoryWork {
   readonly openRuns: Index<RunRecord>;
 }
 
-export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
+export function workRows(journal: Journal, freeze: Freeze, isUnread: (mail: MailId) => boolean): MemoryWork {
   const works = new Table<WorkRecord>(journal, freeze, ({ id }) => id);
   const worksOfTree = works.paged(({ treeId }) => treeId);
   const openOf = works.index(({ state, executor }) => (state === "ended" ? null : executor));
@@ -26,6 +27,7 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
   );
   const byExecutor = works.index(({ executor }) => executor);
   const byParent = works.index(({ parents }) => parents);
+  const pendingOf = works.index((work) => (work.resultPending ? askerOf(work) : null));
   const runs = new Table<RunRecord>(journal, freeze, ({ id }) => id);
   const runsOfThread = runs.paged(({ threadId }) => threadId);
   const runAt = runs.index(({ threadId, ordinal }) => `${threadId} ${ordinal}`);
@@ -53,6 +55,10 @@ export function workRows(journal: Journal, freeze: Freeze): MemoryWork {
         return latest && works.get(latest.id);
       },
       worksUnder: (id) => byParent.readable(id),
+      strandedResults: (requester) =>
+        pendingOf
+          .readable(requester)
+          .filter(({ resultMailId }) => resultMailId !== null && !isUnread(resultMailId)),
       run: (id) => runs.get(id),
       runsOf: (id, page) => runsOfThread.page(id, page, "oldest first"),
       runAt: (id, ordinal) => runAt.first(`${id} ${ordinal}`),

@@ -1,6 +1,7 @@
 /**
  * Trees and agents. What lists of threads look for changes seldom and is written when it does, for it stands in indexes.
  */
+import { sep } from "node:path";
 import { type AgentPath, isWithin } from "../../protocol/agent-path.ts";
 import type { AgentRecord, TreeRecord } from "../../protocol/agent.ts";
 import type { ThreadId, TreeId } from "../../protocol/ids.ts";
@@ -65,6 +66,13 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
   const rootsWith = agents.pages("parent IS NULL AND state = ?", "newest first");
   const rootsInWith = agents.pages("parent IS NULL AND workspace = ? AND state = ?", "newest first");
   const descendants = agents.pages("lineage = ?", "oldest first");
+  // With a sign, so that who works in the folder is looked at, and not the whole tree and all roots.
+  const worksIn = (folder: string) =>
+    connection.statement(
+      `SELECT 1 FROM agents WHERE open = 1 AND ${folder} AND (+tree = ? OR +parent IS NULL) LIMIT 1`,
+    );
+  const worksAt = worksIn("workspace = ?");
+  const worksBelow = worksIn("workspace > ? AND workspace < ?");
   const within = connection.statement(
     `SELECT id, body, path FROM agents
       WHERE tree = ? AND path >= ? AND path < ? AND path > ? AND open >= ? ORDER BY path LIMIT ?`,
@@ -112,6 +120,14 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
     threads({ workspace, state }, page) {
       if (workspace === undefined) return state === undefined ? roots(page) : rootsWith(page, state);
       return state === undefined ? rootsIn(page, workspace) : rootsInWith(page, workspace, state);
+    },
+    isWorkedIn(tree, folder) {
+      const number = threads.find(tree);
+      const below = `${folder}${sep}`;
+      return (
+        worksAt.get(folder, number) !== undefined ||
+        worksBelow.get(below, `${below}\u{10ffff}`, number) !== undefined
+      );
     },
     descendants: (root, page) => descendants(page, threads.find(root)),
     putTree: (record) => trees.put(record),

@@ -13,6 +13,7 @@ import { accepted, authorKey, unreadableLetter } from "../mail-identity.ts";
 import { countedOf, recount, reserve } from "../mailbox-counters.ts";
 import type { Connection, Row } from "./connection.ts";
 import { Mailboxes } from "./mailboxes.ts";
+import { RecordCache } from "./record-cache.ts";
 import type { ThreadNumbers } from "./thread-numbers.ts";
 
 export function mailRows(
@@ -58,6 +59,9 @@ export function mailRows(
        JOIN threads trees ON trees.number = tree JOIN threads boxes ON boxes.number = box WHERE mail.id = ?`,
   );
 
+  /** By mailbox: up to which `seq` all that is unread was found whole. What is written here is; a read that meets a broken one forgets it. */
+  const whole = connection.join(new RecordCache<number>());
+
   function* unreadFrom(id: ThreadId, afterSeq: number, limit: number): Generator<Row> {
     const box = threads.find(id);
     for (let from = afterSeq; ;) {
@@ -102,7 +106,8 @@ export function mailRows(
       for (const row of unreadFrom(id, afterSeq, limit)) {
         if (found.length >= limit) break;
         const mail = readRow(row);
-        if (mail !== undefined) found.push(mail);
+        if (mail === undefined) whole.set(id, 0);
+        else found.push(mail);
       }
       return found;
     },
@@ -117,10 +122,16 @@ export function mailRows(
         next: last !== undefined && found.length > limit ? String(last[1]) : null,
       };
     },
-    unreadable: (id) =>
-      Array.from(unreadFrom(id, 0, 1000))
-        .filter((row) => readRow(row) === undefined)
-        .map((row) => row[2] as MailId),
+    unreadable(id) {
+      const broken: MailId[] = [];
+      let upTo = whole.get(id) ?? 0;
+      for (const row of unreadFrom(id, upTo, 1000)) {
+        if (readRow(row) === undefined) broken.push(row[2] as MailId);
+        else if (broken.length === 0) upTo = row[1] as number;
+      }
+      whole.set(id, upTo);
+      return broken;
+    },
     triggered: (tree) => readyIn.all(threads.find(tree)).map((row) => row[0] as ThreadId),
     arrivals: (tree) => readable(arrived.all(threads.find(tree))),
     insertMail(draft, arrival) {

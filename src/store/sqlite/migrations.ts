@@ -222,4 +222,22 @@ export const MIGRATIONS: readonly string[] = [
     WHERE json_valid(body);
   CREATE INDEX provider_threads_native ON provider_threads (native) WHERE native IS NOT NULL;
   `,
+  // Results that are on their way were looked for among all works ever asked under one.
+  `
+  ALTER TABLE works ADD COLUMN result_mail TEXT;
+  UPDATE works SET result_mail = body ->> '$.resultMailId'
+    WHERE CASE WHEN json_valid(body) THEN json_type(body, '$.resultPending') = 'true' END;
+  CREATE INDEX works_result_mail ON works (requester, result_mail) WHERE result_mail IS NOT NULL;
+  `,
+  // Waits for threads were looked for among all open ones of a tree, at each poll.
+  `
+  ALTER TABLE waits ADD COLUMN threads INTEGER NOT NULL DEFAULT 0;
+  UPDATE waits SET threads = 1
+    WHERE CASE WHEN json_valid(body) THEN json_type(body, '$.threads') = 'array' END;
+  CREATE INDEX waits_threads ON waits (tree) WHERE open = 1 AND threads = 1;
+  `,
+  // Who works in a worktree was looked for among all agents of a tree and all open threads.
+  `
+  CREATE INDEX agents_worked_in ON agents (workspace) WHERE workspace IS NOT NULL AND open = 1;
+  `,
 ];

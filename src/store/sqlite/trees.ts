@@ -33,6 +33,8 @@ export function treeRows(connection: Connection, threads: ThreadNumbers, now: ()
     fixed: { tree: ({ treeId }) => threads.number(treeId) },
   });
   const pending = commands.list("WHERE tree = ? AND pending = 1 ORDER BY rowid");
+  const arrival = connection.statement("SELECT 1 FROM mail WHERE tree = ? AND arrival = 1 LIMIT 1");
+  const command = connection.statement("SELECT 1 FROM commands WHERE tree = ? AND pending = 1 LIMIT 1");
   const groupsOf = groups.readable("WHERE tree = ? ORDER BY rowid");
   const removeGroup = connection.statement("DELETE FROM process_groups WHERE id = ?");
   const busy = connection.statement(
@@ -55,6 +57,11 @@ export function treeRows(connection: Connection, threads: ThreadNumbers, now: ()
     command: (id) => commands.get(id),
     pendingCommands: (tree) => pending(threads.find(tree)),
     putCommand: (record) => commands.put(record),
+    withInbox: (trees) =>
+      trees.filter((tree) => {
+        const number = threads.find(tree);
+        return arrival.get(number) !== undefined || command.get(number) !== undefined;
+      }),
     processGroups: (tree) => groupsOf(threads.find(tree)),
     putProcessGroup: (record) => groups.put(record),
     removeProcessGroup: (tree, pgid) => void removeGroup.run(groupName(tree, pgid)),

@@ -14,6 +14,7 @@ export function waitRows(connection: Connection, threads: ThreadNumbers): WaitRo
       tree: ({ treeId }) => threads.number(treeId),
       thread: ({ threadId }) => threads.number(threadId),
       run_id: ({ runId }) => runId,
+      threads: (wait) => (wait.threads === undefined ? 0 : 1),
     },
     moving: { open: ({ end }) => (end === null ? 1 : 0), deadline: ({ deadlineAt }) => deadlineAt },
     isWhole: (wait) =>
@@ -38,7 +39,8 @@ export function waitRows(connection: Connection, threads: ThreadNumbers): WaitRo
   const openOf = waits.list("WHERE thread = ? AND open = 1 ORDER BY rowid");
   const ofRun = waits.list("WHERE run_id = ? ORDER BY rowid");
   const on = waits.list("JOIN wait_works ON wait_id = id WHERE work_id = ? ORDER BY waits.rowid");
-  const due = waits.list("WHERE tree = ? AND open = 1 AND deadline <= ? ORDER BY deadline, rowid");
+  const due = waits.list("WHERE tree = ? AND open = 1 AND deadline <= ? ORDER BY deadline, rowid LIMIT ?");
+  const onThreads = waits.list("WHERE tree = ? AND open = 1 AND threads = 1 ORDER BY rowid");
   const next = connection.statement("SELECT MIN(deadline) FROM waits WHERE tree = ? AND open = 1");
   const link = connection.statement(
     "INSERT INTO wait_works (work_id, wait_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
@@ -52,7 +54,8 @@ export function waitRows(connection: Connection, threads: ThreadNumbers): WaitRo
     waitsOfRun: (id) => ofRun(id),
     openWaitsOn: (work) => on(work),
     nextDeadline: (tree) => next.get(threads.find(tree))![0] as number | null,
-    dueWaits: (tree, at) => due(threads.find(tree), at),
+    dueWaits: (tree, at, limit) => due(threads.find(tree), at, limit),
+    openThreadWaits: (tree) => onThreads(threads.find(tree)),
     request: (id) => requests.get(id),
     openRequestsOf: (id) => openRequests(threads.find(id)),
     putWait(record) {

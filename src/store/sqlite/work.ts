@@ -21,6 +21,7 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
     moving: {
       open: ({ state }) => (state === "ended" ? 0 : 1),
       begun: ({ state, begunAt }) => (state === "ended" ? null : begunAt),
+      result_mail: ({ resultPending, resultMailId }) => (resultPending ? resultMailId : null),
     },
   });
   const runs = new Table<RunRecord>(connection, {
@@ -56,6 +57,10 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
   const latest = works.list("WHERE executor = ? ORDER BY rowid DESC LIMIT 1");
   const latestAskedBy = works.list("WHERE executor = ? AND requester = ? ORDER BY rowid DESC LIMIT 1");
   const under = works.readable("JOIN work_parents ON work_id = id WHERE parent = ? ORDER BY works.rowid");
+  const stranded = works.readable(
+    `LEFT JOIN mail ON mail.id = result_mail
+      WHERE requester = ? AND result_mail IS NOT NULL AND ifnull(unread, 0) = 0 ORDER BY works.rowid`,
+  );
   const linkParent = connection.statement("INSERT INTO work_parents (parent, work_id) VALUES (?, ?)");
   const unlinkParents = connection.statement("DELETE FROM work_parents WHERE parent = ? AND work_id = ?");
   const ofThread = runs.pages("thread = ?", "oldest first");
@@ -78,6 +83,7 @@ export function workRows(connection: Connection, threads: ThreadNumbers): WorkRo
         : latestAskedBy(threads.find(executor), threads.find(requester))
       )[0],
     worksUnder: (id) => under(id),
+    strandedResults: (requester) => stranded(threads.find(requester)),
     run: (id) => runs.get(id),
     runsOf: (id, page) => ofThread(page, threads.find(id)),
     runAt: (id, ordinal) => at(threads.find(id), ordinal)[0],

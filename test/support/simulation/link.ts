@@ -83,7 +83,7 @@ export function link({ process, store, fault, crash, watch, late }: LinkOptions)
     claimable: (limit, dead) => through(() => store.claimable(limit, dead)),
     commit,
     read: (plan) => through(() => store.read(plan)),
-    changes: (tree) => through(() => store.changes(tree)),
+    changes: () => through(() => store.changes()),
     onHint: (tree, callback) => store.onHint(tree, () => void (process.state() === "running" && callback())),
     close: async () => undefined,
   };

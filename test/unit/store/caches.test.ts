@@ -1,12 +1,13 @@
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { NO_USAGE, type Usage } from "../../../src/protocol/usage.ts";
 import { Deadlines } from "../../../src/store/memory/deadlines.ts";
 import { GENERATION_WEIGHT, RecordCache } from "../../../src/store/sqlite/record-cache.ts";
 import { openSqliteStore } from "../../../src/store/sqlite.ts";
 import { totalsOf, UsageCache, type UsageTotals } from "../../../src/store/usage-cache.ts";
-import { sampleAgent, sampleId } from "../../../src/testing/store-records.ts";
-import { makeFolder } from "../../support/stores.ts";
+import { openTree } from "../../../src/testing/store-harness.ts";
+import { sampleAgent, sampleId, sampleMail } from "../../../src/testing/store-records.ts";
+import { damageRow, makeFolder } from "../../support/stores.ts";
 
 const tree = sampleId("thread", "tree");
 
@@ -74,6 +75,24 @@ describe("the cache of sums", () => {
     expect(cache.sum(tree, "/root", never).inputTokens).toBe(10);
   });
 
+  test("RES-7 does not grow with the trees that were asked for, and keeps those that are", () => {
+    const cache = new UsageCache();
+    const never = (): UsageTotals => expect.fail("asked for an aggregate");
+    cache.sum(tree, "/root", () => totalsOf([used(5)]));
+    let most = 0;
+    for (let n = 0; n < 10_000; n += 1) {
+      cache.sum(sampleId("thread", n), "/root", () => totalsOf([used(n)]));
+      expect(cache.sum(tree, "/root", never).inputTokens).toBe(5);
+      most = Math.max(most, cache.size);
+    }
+    expect(most).toBeLessThanOrEqual(4096);
+    expect(cache.sum(sampleId("thread", 9_999), "/root", never).inputTokens).toBe(9_999);
+    for (let n = 0; n < 10_000; n += 1) cache.sum(tree, `/root/a${n}`, () => totalsOf([used(n)]));
+    expect(cache.size).toBeLessThanOrEqual(4096);
+    cache.clear();
+    expect(cache.size).toBe(0);
+  });
+
   test("follows what has no price or reported nothing, and back", () => {
     const cache = new UsageCache();
     const never = (): UsageTotals => expect.fail("asked for an aggregate");
@@ -107,6 +126,37 @@ describe("deadlines", () => {
 });
 
 describe("the caches of a file", () => {
+  test("MBX-10 unread mail that was found whole is not read again to find what is broken", async () => {
+    using folder = makeFolder();
+    const path = join(folder.path, "store.db");
+    const store = await openSqliteStore({ path, synchronous: "normal" });
+    onTestFinished(() => store.close());
+    await openTree(store, tree);
+    const send = (...names: readonly number[]) => store.send(names.map((n) => sampleMail(tree, tree, n)));
+    const parse = vi.spyOn(JSON, "parse");
+    onTestFinished(() => parse.mockRestore());
+    /** What cannot be read, and how many bodies were read to know it. */
+    const look = async () => {
+      const before = parse.mock.calls.length;
+      const found = await store.read((view) => view.unreadable(tree));
+      return [found, parse.mock.calls.length - before];
+    };
+    await send(1, 2, 3);
+    expect([await look(), await look()]).toEqual([
+      [[], 3],
+      [[], 0],
+    ]);
+    await send(4);
+    expect([await look(), await look()]).toEqual([
+      [[], 1],
+      [[], 0],
+    ]);
+    damageRow(path, "mail", sampleId("msg", 2));
+    expect(await look()).toEqual([[sampleId("msg", 2)], 4]);
+    // Until it is put away, what came after it is looked at each time.
+    expect(await look()).toEqual([[sampleId("msg", 2)], 3]);
+  });
+
   test("hold after a read that failed, for it has written nothing", async () => {
     using folder = makeFolder();
     const store = await openSqliteStore({ path: join(folder.path, "store.db"), synchronous: "normal" });

@@ -19,7 +19,7 @@ test("closing a file stores what was asked for before, and refuses what comes af
   const refusal = { code: "RUNTIME_CLOSED", message: expect.stringContaining(path) };
   await expect(store.send([sampleMail(tree, tree, 2)])).rejects.toMatchObject(refusal);
   await expect(store.read((view) => view.now())).rejects.toMatchObject(refusal);
-  await expect(store.changes(tree)).rejects.toMatchObject(refusal);
+  await expect(store.changes()).rejects.toMatchObject(refusal);
   await store.close();
   const again = await openSqliteStore({ path, readOnly: true });
   expect((await again.read((view) => view.mailbox(tree))).unread).toBe(1);

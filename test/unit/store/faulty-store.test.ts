@@ -61,7 +61,7 @@ describe("a crash", () => {
     await expect(rename("one")).rejects.toBeInstanceOf(CrashSignal);
     await expect(rename("two")).rejects.toBeInstanceOf(CrashSignal);
     await expect(store.read((view) => view.now())).rejects.toBeInstanceOf(CrashSignal);
-    await expect(store.changes(tree)).rejects.toBeInstanceOf(CrashSignal);
+    await expect(store.changes()).rejects.toBeInstanceOf(CrashSignal);
     expect([await title(), store.crashed]).toEqual([expected, true]);
   });
 

@@ -35,6 +35,17 @@ test("S1-55 no read of the store walks a table, and no list of threads is sorted
   const walks = reads.flatMap(planOf).filter((step) => /^SCAN (?!\()/.test(step) && !ALLOWED.includes(step));
   expect(walks).toEqual([]);
 
+  // Each by an index of its own, and not by one of a whole tree.
+  for (const [sql, index] of [
+    [/FROM agents WHERE open = 1 AND workspace/, "agents_worked_in"],
+    [/FROM waits .*threads = 1/, "waits_threads"],
+    [/result_mail IS NOT NULL/, "works_result_mail"],
+  ] as const) {
+    const found = reads.filter((read) => sql.test(read));
+    expect(found.map((read) => planOf(read)[0]?.split(" ")[4])).toEqual(found.map(() => index));
+    expect(found).not.toEqual([]);
+  }
+
   const paged = reads.filter((sql) => /FROM (agents|transfers|handoffs|history|compactions)\b/.test(sql));
   expect(paged.length).toBeGreaterThan(15);
   expect(paged.filter((sql) => planOf(sql).some((step) => step.includes("TEMP B-TREE")))).toEqual([]);
