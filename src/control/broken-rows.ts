@@ -73,7 +73,7 @@ function standIn(tx: Transaction, { table, id }: RowName, log: Log): StandIn | n
     case "waits":
       return waitStandIn(tx, id as WaitId, row);
     case "requests":
-      return requestStandIn(tx, agent, id as RequestId, row.open);
+      return requestStandIn(tx, agent, { id: id as RequestId, open: row.open }, log);
     case "commands":
       return commandStandIn(tx, id as CommandId);
   }
@@ -130,7 +130,12 @@ function waitStandIn(
   };
 }
 
-function requestStandIn(tx: Transaction, agent: AgentRecord, id: RequestId, open: boolean): StandIn | null {
+function requestStandIn(
+  tx: Transaction,
+  agent: AgentRecord,
+  { id, open }: { readonly id: RequestId; readonly open: boolean },
+  log: Log,
+): StandIn | null {
   const { threadId } = agent;
   const asked = itemsOf(tx, agent).flatMap((item) =>
     item.kind !== "assistant"
@@ -139,20 +144,22 @@ function requestStandIn(tx: Transaction, agent: AgentRecord, id: RequestId, open
           part.type === "request" && part.requestId === id ? [{ part, item }] : [],
         ),
   )[0];
-  const runId = asked?.item.runId ?? agent.currentRun;
-  // It was stored in one commit with the part of the transcript that asks it.
-  if (asked === undefined || runId === null) return null;
+  // An approval of a call of ours has no part in the transcript: only the log tells of it.
+  const opened = asked === undefined ? log(id).find(({ type }) => type === "request.opened") : undefined;
+  const runId =
+    asked?.item.runId ?? opened?.runId ?? agent.currentRun ?? tx.store.runAt(threadId, agent.runs)?.id;
+  if (runId === undefined) return null;
   tx.store.putRequest({
     id,
     treeId: tx.treeId,
     threadId,
     runId,
-    callId: asked.part.callId,
-    kind: asked.part.kind,
-    text: asked.part.text,
+    callId: asked?.part.callId ?? "",
+    kind: asked?.part.kind ?? "approval",
+    text: asked?.part.text ?? "",
     status: "cancelled",
     answer: "(cancelled: the stored question cannot be read; ask it again where it still matters)",
-    createdAt: asked.item.at,
+    createdAt: asked?.item.at ?? opened?.at ?? tx.now,
     answeredAt: tx.now,
   });
   return {

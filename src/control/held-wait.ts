@@ -16,6 +16,7 @@ import { activeRun, haveBack, isLent, lend, type LentPermit, type RunOf } from "
 import { currentRun } from "./runs.ts";
 import { takeMail } from "./take-mail.ts";
 import { must, type Transaction } from "./transaction.ts";
+import { retry } from "./store-retry.ts";
 import type { ThreadWait } from "./thread-wait.ts";
 import type { Tree } from "./tree.ts";
 import { endWait } from "./wait-ends.ts";
@@ -68,11 +69,15 @@ async function held(tree: Tree, runId: RunId, hold: Hold, asked: Asked): Promise
     await whileLent(tree, run, lent, left, signal, async () => {
       await tree.watchers.until(() => isEnded(tree, id), signal, [waitsOf(run.threadId)]);
     });
-  } finally {
-    if (signal.aborted) await abandon(tree, run, id);
+    signal.throwIfAborted();
+    return await tree.transact(collected);
+  } catch (error) {
+    // Whatever was in the way: nobody waits any more, and the run says so no longer.
+    await over(tree, run, id);
+    throw error;
   }
-  signal.throwIfAborted();
-  return tree.transact((tx) => {
+
+  function collected(tx: Transaction): Output {
     const wait = must(tx.store.wait(id), "wait", id);
     const { output, isError, mailIds } = collectWait(tx, wait);
     let now = currentRun(tx, runId);
@@ -81,7 +86,7 @@ async function held(tree: Tree, runId: RunId, hold: Hold, asked: Asked): Promise
     const told = wait.threads !== undefined || tx.profile.richWait;
     if (!cutShort || wait.end !== "timed_out" || !told) return { output, isError };
     return { output: { ...(output as JsonObject), ended_by: "cut_short", timed_out: false }, isError };
-  });
+  }
 }
 
 /** Until a request is answered, or the time is over. Its run lends its permit meanwhile, and not its slot. */
@@ -105,7 +110,7 @@ export async function heldApproval(tree: Tree, id: RequestId, { signal, longestM
   try {
     await whileLent(tree, run, lent, left, signal, () => answered());
   } finally {
-    await tree.transact((tx) => markLent(tx, runId, isLent(tree, run)));
+    await over(tree, run, null);
   }
 
   async function answered(): Promise<void> {
@@ -162,10 +167,15 @@ function isEnded(tree: Tree, id: WaitId): Promise<true | undefined> {
   return tree.read((view) => ((view.wait(id)?.end ?? null) === null ? undefined : true));
 }
 
-async function abandon(tree: Tree, run: RunOf, id: WaitId): Promise<void> {
-  await tree.transact((tx) => {
-    markLent(tx, run.id, isLent(tree, run));
-    const wait = must(tx.store.wait(id), "wait", id);
-    if (wait.end === null) endWait(tx, wait, "aborted");
-  });
+/** A call waits no longer: its run says so, and its wait ends, where it is not over. It is done again until the store does it. */
+async function over(tree: Tree, run: RunOf, id: WaitId | null): Promise<void> {
+  try {
+    await tree.transact((tx) => {
+      markLent(tx, run.id, isLent(tree, run));
+      const wait = id === null ? null : must(tx.store.wait(id), "wait", id);
+      if (wait?.end === null) endWait(tx, wait, "aborted");
+    });
+  } catch (error) {
+    retry(tree, error, () => void over(tree, run, id));
+  }
 }

@@ -57,14 +57,23 @@ export interface Given {
   readonly commandId: string | undefined;
 }
 
+type Addressed = Pick<CommandRecord, "verb" | "treeId" | "arguments">;
+
 /** @throws RejectedError `INVALID_ARGUMENT`. */
-export function givenBy({ verb, treeId, arguments: all }: CommandRecord): Given {
+export function givenBy({ verb, treeId, arguments: all }: Addressed): Given {
   const { command_id: commandId, ...rest } = all;
   const known = requireVerb(verb);
   const root = ROOT_BY_DEFAULT[known];
   const given = root === undefined ? rest : { [root]: treeId, ...rest };
   const id = check(`the id of the command ${known}`, commandIdSchema.optional(), commandId);
   return { verb: known, arguments: given, commandId: id };
+}
+
+/** What is given, as it may be stored: JSON, and nothing for which JSON has another word. @throws RejectedError `INVALID_ARGUMENT`. */
+export function storable(command: Addressed): JsonObject {
+  const { verb, arguments: given, commandId } = givenBy(command);
+  const parsed = argumentsOf(verb, given) as JsonObject;
+  return commandId === undefined ? parsed : { ...parsed, command_id: commandId };
 }
 
 /**

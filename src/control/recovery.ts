@@ -24,8 +24,18 @@ const ATTEMPTS = 3;
 /** One commit; a crash in it changes nothing. */
 export function recover(tx: Transaction): void {
   tx.emit("tree.claimed", null);
+  shiftWaits(tx);
   recoverUndriven(tx, () => false);
   if (tx.tree().leftInOrder === true) tx.putTree({ leftInOrder: false });
+}
+
+/** The wall clock was set back since they began: a deadline by it lies further off than anybody was promised (WAI-6). */
+function shiftWaits(tx: Transaction): void {
+  for (const wait of tx.store.dueWaits(tx.treeId, Number.MAX_SAFE_INTEGER)) {
+    const { startedAt, deadlineAt } = wait;
+    if (startedAt <= tx.now) continue;
+    tx.store.putWait({ ...wait, startedAt: tx.now, deadlineAt: tx.now + (deadlineAt - startedAt) });
+  }
 }
 
 /** What a work is counted for a run of it that was not settled: nothing where its owner has only stopped. */

@@ -71,7 +71,9 @@ export class RunClock implements Disposable {
     if (limit === null || this.#session.run === null || this.#stops > 0 || this.#done) return;
     const { id, reservedAt, waitedMs } = this.#session.run;
     const { clock } = tree.shared;
-    const leftMs = Math.max(0, limit - (clock.now() - reservedAt - waitedMs));
+    // Where the wall clock was set back since, no run has more than it began with.
+    const usedMs = Math.max(0, clock.now() - reservedAt - waitedMs);
+    const leftMs = Math.max(0, limit - usedMs);
     this.#timers.push(
       clock.setTimer(leftMs, () => this.#over.abort(timeIsUp())),
       clock.setTimer(leftMs + tree.limits.wrapUpMs, () => endRun(tree, this.#session, id)),

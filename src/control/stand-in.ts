@@ -30,6 +30,8 @@ export function logOf(tx: Transaction, ids: ReadonlySet<string>): Log {
       const page = tx.store.events(tx.treeId, after, PAGE);
       for (const event of page) {
         found.get(event.workId ?? "")?.push(event);
+        const { requestId } = event.data;
+        if (typeof requestId === "string") found.get(requestId)?.push(event);
         if (event.type === "agent.spawned") found.get(event.threadId ?? "")?.push(event);
       }
       if (page.length < PAGE) return found;

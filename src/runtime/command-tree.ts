@@ -15,7 +15,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import { type LineageLimitsInput, lineageLimitsSchema } from "../protocol/lineage-limits.ts";
 import type { ProvenDead } from "../protocol/process-identity.ts";
 import { liveOwner } from "../control/live-owner.ts";
-import { applyCommand, askedOf, givenBy, refuseCommand } from "../control/inbox.ts";
+import { applyCommand, askedOf, givenBy, refuseCommand, storable } from "../control/inbox.ts";
 import { recoverUnowned } from "../control/recovery.ts";
 import { untilMended } from "../control/until-mended.ts";
 import { type PlanContext, Transaction } from "../control/transaction.ts";
@@ -72,7 +72,7 @@ const CLAIM_MS = 5_000;
 
 /**
  * Carries out one command on a tree, whichever process owns it: one of `CommandVerb`.
- * @throws the refusal of the command; RejectedError `AGENT_NOT_FOUND` for an unknown tree; `NOT_OWNER` when the owner
+ * @throws the refusal of the command, `INVALID_ARGUMENT` before anything is stored; RejectedError `AGENT_NOT_FOUND` for an unknown tree; `NOT_OWNER` when the owner
  * gives no answer in time: the command stays in its inbox then; `COMMAND_ID_CONFLICT` when the id was used for another
  * command.
  */
@@ -84,7 +84,9 @@ export async function commandTree(
   options: CommandOptions = {},
 ): Promise<CommandReceipt> {
   check("commandTree", RUNTIME.commandTree, { store, treeId, verb, args, options });
-  return abortable(options.signal, (begin) => send(store, treeId, verb, args, options, begin));
+  // Looked at before it is stored: JSON has no word for what only memory can hold, and would say another (NaN is null).
+  const given = storable({ verb, treeId, arguments: args });
+  return abortable(options.signal, (begin) => send(store, treeId, verb, given, options, begin));
 }
 
 async function send(

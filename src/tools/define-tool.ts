@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type Effect, EFFECTS } from "../protocol/agent.ts";
 import { describeError, RejectedError } from "../protocol/errors.ts";
-import type { Json, JsonObject } from "../protocol/json.ts";
+import type { JsonObject } from "../protocol/json.ts";
 import { argumentsFault, check, functionOf, optionsOf } from "../platform/check.ts";
 import type { ProcessSpec, StartedProcess } from "../platform/process.ts";
 import { toParameters } from "./built-in.ts";
@@ -37,8 +37,8 @@ export interface OwnTool {
   readonly parameters: JsonObject;
   /** Empty counts as all of them (POL-1). */
   readonly effects: readonly Effect[];
-  /** Parses and runs; its output must be JSON. */
-  readonly call: (input: unknown, run: ToolRun) => Promise<Json>;
+  /** Parses and runs; what it gives is written as JSON, bytes in it as a line that says how many. */
+  readonly call: (input: unknown, run: ToolRun) => Promise<unknown>;
 }
 
 /** What `defineTool` takes. */
@@ -68,7 +68,7 @@ export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<I
     async call(input, run) {
       const parsed = definition.input.safeParse(input);
       if (!parsed.success) throw argumentsFault(name, parsed.error, definition.input, { tool: name });
-      return toJson(await definition.run(parsed.data, run));
+      return definition.run(parsed.data, run);
     },
   };
 }
@@ -112,9 +112,3 @@ const definitionSchema = optionsOf<ToolDefinition<z.ZodType>>({
   effects: z.array(z.enum(EFFECTS)).optional(),
   run: functionOf("is no function; give what the tool does"),
 });
-
-/** Nothing becomes null, and so does what JSON has no form for. */
-function toJson(value: unknown): Json {
-  const text = JSON.stringify(value) as string | undefined;
-  return text === undefined ? null : (JSON.parse(text) as Json);
-}

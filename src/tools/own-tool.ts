@@ -14,6 +14,7 @@ import { byteLength, headBytes, tailBytes } from "../platform/text.ts";
 import type { AgentControl } from "../control/agent-control.ts";
 import { startProcess } from "../control/processes.ts";
 import type { OwnTool } from "./define-tool.ts";
+import { answerOf, type ToolAnswer } from "./tool-answer.ts";
 
 const ERROR_BYTES = 2048;
 
@@ -42,9 +43,9 @@ export async function callOwnTool(
   redact: Redact,
 ): Promise<ToolOutcome> {
   const { agent, runId, step, signal } = context;
-  let output: Json;
+  let answer: ToolAnswer;
   try {
-    output = await tool.call(input, {
+    const value = await tool.call(input, {
       signal,
       get lifetime() {
         return lifetimeOf(context, control);
@@ -57,12 +58,13 @@ export async function callOwnTool(
       idempotencyKey: `${agent.threadId}:${runId}:${step}:${call.callId}`,
       workspace: agent.config.workspace,
     });
+    answer = answerOf(value);
   } catch (error) {
     if (signal.aborted || CoppiceError.is(error)) throw error;
     const text = headBytes(redact(`${tool.name} failed: ${describeError(error)}`), ERROR_BYTES);
     return { kind: "result", output: { error: text }, isError: true };
   }
-  return { kind: "result", output: await bounded(control, agent, output), isError: false };
+  return { kind: "result", output: await bounded(control, agent, answer), isError: false };
 }
 
 /** But for the reference's profile, what a tool has started ends with an interrupt of its run (INT-3). */
@@ -72,11 +74,14 @@ function lifetimeOf(context: ToolContext, control: AgentControl): AbortSignal {
   return AbortSignal.any([context.signal, lifetime]);
 }
 
-async function bounded(control: AgentControl, agent: AgentRecord, output: Json): Promise<Json> {
-  const text = typeof output === "string" ? output : JSON.stringify(output);
+async function bounded(
+  control: AgentControl,
+  agent: AgentRecord,
+  { text, isText }: ToolAnswer,
+): Promise<Json> {
   const bytes = byteLength(text);
   const { limits, profile } = control.tree;
-  if (bytes <= limits.mailInlineBytes) return output;
+  if (bytes <= limits.mailInlineBytes) return isText ? text : (JSON.parse(text) as Json);
   const artifact =
     profile.richOutputs && bytes <= limits.messageBytes ? await keep(control, agent, text, bytes) : null;
   return {

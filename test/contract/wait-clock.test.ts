@@ -40,6 +40,44 @@ test("WAI-6 a wait ends in time although the wall clock is set back meanwhile", 
   provider.gates.open("never");
 });
 
+test("WAI-6 RUN-3 nor does a wait or a run take longer when it is set back between two owners", async () => {
+  const clock = virtualClock();
+  let back = 0;
+  const shifted = { ...clock, now: () => clock.now() - back };
+  const store = createMemoryStore({ clock: shifted });
+  const provider = scripted(
+    { "/root": [wait({ timeout_ms: 20_000 }), gate("never"), say("on")] },
+    { clock: shifted },
+  );
+  const owner = (pid: number) =>
+    createRuntime({
+      store,
+      clock: shifted,
+      identity: { host: "test", bootId: "boot", pid, startedAt: "1" },
+      provenDead: () => true,
+      limits: { runWallClockMs: 60_000, wrapUpMs: 1_000 },
+      providers: { scripted: provider },
+    });
+  const first = await owner(1);
+  const { id, root } = await first.openTree();
+  await root.send("go");
+  await waitUntil("the root waits", async () => (await root.status()).kind === "waiting");
+  await first.close();
+  back = 86_400_000;
+  await using second = await owner(2);
+  const tree = await second.openTree({ id });
+  await clock.advance(20_000);
+  await provider.gates.arrived("never");
+  const outputs = (await tree.root.transcript()).filter((item) => item.kind === "tool_result");
+  expect(outputs.at(-1)).toMatchObject({ output: { timed_out: true } });
+  const [waited] = await store.read((view) => view.waitsOfRun(view.runAt(id, 1)!.id));
+  expect(waited!.endedAt! - waited!.startedAt).toBe(20_000);
+  await clock.advance(61_000);
+  await waitUntil("its run is over", async () => (await tree.root.status()).kind === "idle");
+  expect((await store.read((view) => view.runAt(id, 1)))?.reason).toBe("time_limit");
+  provider.gates.openAll();
+});
+
 describe.each(STORES)("a deadline that the store cannot take on %s", (store) => {
   async function atDeadline(error: CoppiceError) {
     const said: string[] = [];

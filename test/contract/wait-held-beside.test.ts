@@ -1,5 +1,5 @@
 /** A run that waits for itself while calls by its agent's token wait beside it (WAI-3, EXE-4), and a store that fails meanwhile. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { TransientError } from "../../src/protocol/errors.ts";
 import { gate, repeat, say, spawn, together, wait } from "../../src/providers/scripted/script.ts";
 import { callByName } from "../../src/tools/host-tools.ts";
@@ -101,6 +101,46 @@ describe.each(STORES)("a run with calls by token on %s", (store) => {
       expect(await work.outcome()).toMatchObject({ ending: "completed" });
       await h.tree.idle();
       expect([h.tree.control.tree.permits.inUse, h.tree.control.tree.lane.size]).toEqual([0, 0]);
+    },
+  );
+
+  test.for(["none", "commits"] as const)(
+    "EXE-4 LST-1 REC-3 a call whose look at the store fails waits no longer, though %s after it fail",
+    async (others) => {
+      await using h = await harness({
+        store,
+        scripts: { "/root/a": [together(gate("a"), say("a is done"))], "/root/a/kid": kid },
+        tree: { limits: { running: 2 } },
+      });
+      const { agent, work } = await h.tree.root.spawn("a", "go");
+      await h.provider.gates.arrived("a");
+      const tools = (await h.runtime.actAs(await agent.token())).tools();
+      await callByName(tools, "spawn_agent", { task_name: "kid", message: "go", fork_turns: "none" });
+      await h.provider.gates.arrived("kid");
+      const held = callByName(tools, "wait_agent", { targets: ["kid"], timeout_ms: 600_000 });
+      await look(h).until("it waits", async () => (await agent.status()).kind === "waiting");
+      const busy = new TransientError("STORE_BUSY", "busy");
+      const { tree } = h.tree.control;
+      const read = vi.spyOn(tree, "read").mockRejectedValueOnce(busy);
+      if (others === "commits") {
+        let failing = 2;
+        h.onWrite = (_, what) => (what === "commit" && failing-- > 0 ? { kind: "error", error: busy } : null);
+      }
+      tree.watchers.lookAgain();
+      expect(await held).toMatchObject({ isError: true });
+      read.mockRestore();
+      await h.clock.advance(2_000);
+      expect(await agent.status()).toMatchObject({ kind: "running" });
+      const [run] = await look(h).runs("/root/a");
+      expect([run!.permitLent, await h.store.read((view) => view.openWaitsOf(run!.threadId))]).toEqual([
+        false,
+        [],
+      ]);
+      h.provider.gates.open("a");
+      h.provider.gates.open("kid");
+      await h.tree.idle();
+      expect((await look(h).work("/root/a")).id).toBe(work.id);
+      expect(tree.permits.inUse).toBe(0);
     },
   );
 });
