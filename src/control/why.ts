@@ -48,6 +48,10 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
     }
     for (const request of view.openRequestsOf(agent.threadId))
       say(`It waits for an answer to ${request.kind} ${request.id}: ${request.text}`);
+    if (status.kind === "waiting" && status.on.length === 0) {
+      const when = owner === null ? "it goes on when a process runs the tree" : "it goes on";
+      say(`What it waited for has come, such as the answer to what it asked; ${when}.`);
+    }
   } else if (mailbox.triggers > 0) {
     say(
       `${counted(mailbox.triggers, "trigger-turn message")} pending${whatTheyStart(mailbox.triggers, starts, live.position(agent.threadId))}.`,

@@ -10,11 +10,14 @@ const DAY = 24 * HOUR;
 
 /** Of a tree that nobody owns the store says what was under way, and nothing is. */
 const STOPPED = "stopped, was running";
+/** What it waited for has come, and a wait that nobody goes on with stands still. */
+const MAY_GO_ON = "answered; goes on when a process runs it";
 
 export function statusWord(status: AgentStatus, owned = true): string {
   if (!owned && (status.kind === "running" || status.kind === "starting")) return STOPPED;
   switch (status.kind) {
     case "waiting":
+      if (status.on.length === 0) return owned ? "goes on" : MAY_GO_ON;
       return `waits for ${status.on.map(shortName).join(", ")}`;
     case "queued":
       return status.position > 0 ? `queued, number ${status.position}` : "queued";
