@@ -199,6 +199,11 @@ async function* agentsOf(store: Store, treeId: TreeId): AsyncGenerator<AgentReco
   for await (const { rows } of pages) yield* rows;
 }
 
+/** A provider that the command line has without a module of the user's. */
+export function isOfCommandLine(provider: string): boolean {
+  return [SCRIPTED, MODEL, ...PRACTICE].includes(provider) || isAgentProgram(provider);
+}
+
 /** Whether an agent stands in a tree that the demo has made, or that was forked from one. */
 export function isDemo(store: Store, thread: string): Promise<boolean> {
   return store.read((view) => {

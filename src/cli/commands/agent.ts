@@ -149,7 +149,10 @@ export function addAgent(program: Command, terminal: Terminal): void {
         if (options.run === true && (await tree.owner()) === null) {
           await runUntilIdle(terminal, at, options);
         }
-        await waitForWorks(terminal, store, tree, ids, options.timeout * SECOND);
+        await waitForWorks(terminal, store, tree, ids, {
+          timeoutMs: options.timeout * SECOND,
+          config: options.config,
+        });
         await reportWorks(terminal, store, ids, options);
       });
     });

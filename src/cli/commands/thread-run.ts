@@ -214,13 +214,10 @@ async function leaveToOwner(
   terminal.note(
     `A process runs the thread's tree already, and does ${id} there; its answer is awaited here.`,
   );
-  await waitForWorks(
-    terminal,
-    at.store,
-    new TreeReader(at.store, thread.treeId),
-    [id],
-    options.timeout * SECOND,
-  );
+  await waitForWorks(terminal, at.store, new TreeReader(at.store, thread.treeId), [id], {
+    timeoutMs: options.timeout * SECOND,
+    config: options.config,
+  });
   return (await at.store.read((view) => (isWorkId(id) ? view.work(id) : undefined)))!;
 }
 
