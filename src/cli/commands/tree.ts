@@ -25,6 +25,7 @@ interface Options extends TreeOptions {
   readonly watch?: boolean;
   readonly closed?: boolean;
   readonly profile?: string;
+  readonly ids?: boolean;
 }
 
 const LOOK_MS = 200;
@@ -39,6 +40,7 @@ export function addTree(program: Command, terminal: Terminal): void {
     .description("show the agents of a tree: state, unread mail, tokens, last activity")
     .option("--watch", "follow the changes until interrupted")
     .option("--closed", "closed agents as well")
+    .option("--ids", "the id of each agent's thread, which the commands of threads want")
     .addOption(
       new Option("--profile <name>", "in which words statuses are told").choices(["default", "codex"]),
     )
@@ -94,7 +96,11 @@ function withoutOwner(agents: readonly AgentSummary[]): ReadonlyMap<string, stri
 
 function show(terminal: Terminal, tree: TreeReader, shown: Shown, options: Options): void {
   if (options.json === true) terminal.json(asJson(tree, shown));
-  else for (const line of lines(terminal, tree, shown, options)) terminal.line(line);
+  else {
+    for (const line of lines(terminal, tree, shown, options)) terminal.line(line);
+    const said = commandLine("agent transcript /root", { tree: tree.id, store: options.store });
+    terminal.line(terminal.paint("dim", `What was said: ${said}`));
+  }
   requireReadable(shown.unreadable);
 }
 
@@ -152,6 +158,7 @@ function lines(
           agents,
           now: systemClock.now(),
           live: false,
+          ids: options.ids === true,
           ...(words === null ? {} : { words }),
         })),
     ...unreadable.map((row) => terminal.paint("red", clip(`cannot be read: ${rowName(row)}`, terminal.room))),

@@ -106,6 +106,12 @@ export function requesterOf(work: WorkRecord): string {
   return work.requester.kind === "user" ? "user" : work.requester.path;
 }
 
+/** The beginning of a text, on one line, with a mark where there is more. */
+export function beginning(text: string): string {
+  const head = opening(text);
+  return text.trim().includes("\n") ? `${head} …` : head;
+}
+
 /** The beginning of a text, on one line. */
 export function opening(text: string): string {
   return clean(text.trim().split("\n", 1)[0] ?? "");
