@@ -1,4 +1,6 @@
 /** What agents said, from a shell: what a table cuts is marked, and each is to be had whole. */
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { say, spawn, wait } from "../../src/providers/scripted/script.ts";
@@ -9,6 +11,9 @@ import { ended } from "../support/cli-here.ts";
 
 const place = new Place();
 const run = (...args: readonly string[]) => ended([...args, "--store", place.store]);
+const [NODE, BIN] = ["node_modules/.bin/node", "src/cli/bin.ts"].map((path) =>
+  fileURLToPath(new URL(`../../${path}`, import.meta.url)),
+);
 const LONG = `${"long ".repeat(3000)}\nits end`;
 let tree = "";
 
@@ -46,6 +51,16 @@ test("`works` marks what it cuts, and `works <id>` prints one whole", async () =
   ]);
   expect(await run("works", "wrk_000000000000000000000")).toMatchObject({ exit: 3 });
   expect(await run("works", "x")).toMatchObject({ exit: 2, aside: expect.stringContaining("wrk_…") });
+});
+
+test.for(["works", "tree --json", "--help"])("`%s` on a full disk fails, and says so", (command) => {
+  const line = `"$NODE" "$BIN" ${command} > /dev/full`;
+  const env = { ...process.env, NODE, BIN, COPPICE_STORE: place.store };
+  const { status, stderr } = spawnSync("sh", ["-c", line], { env, encoding: "utf8" });
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: expect.stringMatching(/^coppice: standard output cannot be written: .*ENOSPC.*\n$/),
+  });
 });
 
 test("`agent transcript` takes a path and --tree; `tree` names it, and ids with --ids", async () => {
