@@ -54,14 +54,6 @@ describe("`coppice run`", () => {
     expect(told).toMatchObject({ code: 0, stdout: "in a thread\n" });
   });
 
-  test("RES-8 an agent program that is not installed is named, with what to do", async () => {
-    const ended = await place.start(["run", "--provider", "codex", "--store", place.store, "x"], {
-      PATH: "/nowhere",
-    }).ended;
-    expect(ended.code).toBe(1);
-    expect(ended.stderr).toMatch(/codex/);
-  });
-
   test("REC-1 a task that was killed too often is asked for once more", async () => {
     const store = join(place.path, "often.db");
     for (const what of [["the task"], ["--resume"], ["--resume"]]) {

@@ -46,7 +46,7 @@ export function addRun(program: Command, terminal: Terminal): void {
       notBlank,
     )
     .option("--effort <level>", "how much it thinks, where its provider has levels", notBlank)
-    .option("--dir <folder>", "the folder that it works in; default: this one's")
+    .option("--dir <folder>", "the folder that it works in, else this one")
     .option("--resume", "go on with the newest one, after an interrupt or a crash, and print its answer")
     .option("--tree <id>", "with --resume: the one to go on with, by the id of its tree")
     .addOption(new Option("--profile <name>", "the rules of the tree").choices(Object.keys(PROFILES)))
@@ -73,7 +73,7 @@ function checkOptions(task: string | undefined, options: Options): void {
 async function run(terminal: Terminal, task: string, options: Options): Promise<void> {
   const workspace = folderOf("--dir", options.dir ?? ".");
   const host = await hostOf(options);
-  const { provider, model } = host.choice(options) ?? { provider: PRACTICE[0], model: null };
+  const { provider, model } = (await host.choice(options)) ?? { provider: PRACTICE[0], model: null };
   const store = await openSqliteStore({ path: newStorePlace(options.store).path });
   await using _closed = { [Symbol.asyncDispose]: () => store.close() };
   await using runtime = await host.runtime(store, { pace: options.pace, demo: false });

@@ -92,7 +92,7 @@ async function proceed(
   const thread = await at.threads.get(id);
   const tree = new TreeReader(at.store, thread.treeId);
   const owned = (await ownerOf(at, thread)) !== null;
-  const choice = owned ? asGiven(options) : at.host.choice(options);
+  const choice = owned ? asGiven(options) : await at.host.choice(options);
   if (!owned) {
     // What was done under its id before is answered whatever the thread is by now.
     if (options.commandId === undefined) requireExpected(thread, options.expect);
