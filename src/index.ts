@@ -151,6 +151,7 @@ export type {
 } from "./protocol/native-events.ts";
 
 export { loadRoles, type RoleSet } from "./policy/roles.ts";
+export type { Role, RoleFile } from "./policy/role-file.ts";
 export { readRoleFolder, type RoleFolder } from "./policy/role-folder.ts";
 export type { Prices } from "./policy/budget.ts";
 export type { AgentChoice } from "./policy/resolve-config.ts";

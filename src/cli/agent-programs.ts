@@ -15,6 +15,7 @@ import { CODEX_CAPABILITIES } from "../providers/codex/capabilities.ts";
 import { createCodexProvider } from "../providers/codex/codex-provider.ts";
 import { OPENCODE_CAPABILITIES } from "../providers/opencode/capabilities.ts";
 import { createOpenCodeProvider } from "../providers/opencode/opencode-provider.ts";
+import { CommandError, EXIT } from "./failure.ts";
 import type { ProviderAdapter } from "../providers/port.ts";
 
 /** What is said of one that is there, such as its version; or what to do when it is not. */
@@ -23,28 +24,30 @@ type Found = { readonly there: string } | { readonly missing: string };
 interface AgentProgram {
   readonly capabilities: ThreadCapabilities;
   readonly provider: () => ProviderAdapter;
-  readonly find: () => Promise<Found>;
-  readonly isThere: () => Promise<boolean>;
+  /** What to do when it is not there; null when it is. */
+  readonly missing: () => Promise<string | null>;
+  /** What is said of one that is there. */
+  readonly there: () => Promise<string>;
 }
 
 const PROGRAMS: Readonly<Record<string, AgentProgram>> = {
   codex: {
     capabilities: CODEX_CAPABILITIES,
     provider: () => createCodexProvider(),
-    find: () => programOf("codex", "npm install -g @openai/codex, then: codex login"),
-    isThere: () => isProgram("codex"),
+    missing: () => missingProgram("codex", "npm install -g @openai/codex, then: codex login"),
+    there: () => programOf("codex"),
   },
   claude: {
     capabilities: CLAUDE_CAPABILITIES,
     provider: () => createClaudeProvider(),
-    find: async () => sdkOfClaude(),
-    isThere: async () => "there" in sdkOfClaude(),
+    missing: async () => missingSdkOfClaude(),
+    there: async () => "its Agent SDK is installed; it has the login of Claude Code, or ANTHROPIC_API_KEY",
   },
   opencode: {
     capabilities: OPENCODE_CAPABILITIES,
     provider: () => createOpenCodeProvider(),
-    find: () => programOf("opencode", "npm install -g opencode-ai, then: opencode auth login"),
-    isThere: () => isProgram("opencode"),
+    missing: () => missingProgram("opencode", "npm install -g opencode-ai, then: opencode auth login"),
+    there: () => programOf("opencode"),
   },
 };
 
@@ -70,8 +73,12 @@ export function agentProviders(acp: Iterable<string>): Readonly<Record<string, P
 }
 
 function acpProvider(name: string): ProviderAdapter {
+  return createAcpProvider(commandOf(name));
+}
+
+function commandOf(name: string): { readonly command: string; readonly args: readonly string[] } {
   const [command = "", ...args] = name.slice(ACP.length).trim().split(/\s+/u);
-  return createAcpProvider({ command, args });
+  return { command, args };
 }
 
 export interface AgentProgramState {
@@ -83,11 +90,11 @@ export interface AgentProgramState {
 /** Asks each program for its version at most: no login, no model, no money. */
 export function agentProgramStates(): Promise<AgentProgramState[]> {
   return Promise.all(
-    Object.entries(PROGRAMS).map(async ([name, { find, capabilities }]) => ({
-      name,
-      found: await find(),
-      capabilities,
-    })),
+    Object.entries(PROGRAMS).map(async ([name, { missing, there, capabilities }]) => {
+      const remedy = await missing();
+      const found = remedy === null ? { there: await there() } : { missing: remedy };
+      return { name, found, capabilities };
+    }),
   );
 }
 
@@ -95,40 +102,45 @@ export function agentProgramStates(): Promise<AgentProgramState[]> {
 export async function installedAgentProgram(
   names: readonly string[] = AGENT_PROGRAMS,
 ): Promise<string | null> {
-  for (const name of names) if (await PROGRAMS[name]!.isThere()) return name;
+  for (const name of names) if ((await PROGRAMS[name]!.missing()) === null) return name;
   return null;
 }
 
-function sdkOfClaude(): Found {
+/** Before anything is stored that wants it. @throws CommandError `PROVIDER_UNAVAILABLE` with what to do. */
+export async function requireProgram(provider: string): Promise<void> {
+  const { command } = isAcp(provider) ? commandOf(provider) : { command: provider };
+  const remedy = isAcp(provider)
+    ? await missingProgram(command, "install it, or give its path after `acp:`.")
+    : await PROGRAMS[provider]!.missing();
+  if (remedy === null) return;
+  const message = `there is no program \`${command}\` here: ${remedy}`;
+  throw new CommandError(EXIT.badUse, "PROVIDER_UNAVAILABLE", message, "doctor");
+}
+
+function missingSdkOfClaude(): string | null {
   try {
     loadClaudeSdk();
-    return { there: "its Agent SDK is installed; it has the login of Claude Code, or ANTHROPIC_API_KEY" };
+    return null;
   } catch (error) {
     if (!CoppiceError.is(error)) throw error;
-    return {
-      missing:
-        error.details["package"] === undefined
-          ? error.message
-          : `npm install ${error.details["package"] as string}`,
-    };
+    const named = error.details["package"];
+    return named === undefined ? error.message : `npm install ${named as string}`;
   }
 }
 
-function isProgram(command: string): Promise<boolean> {
-  return findProgram({ command, args: [] }).then(
-    () => true,
-    () => false,
-  );
-}
-
-async function programOf(command: string, missing: string): Promise<Found> {
+async function missingProgram(command: string, remedy: string): Promise<string | null> {
   try {
-    const path = await findProgram({ command, args: [] });
-    return { there: `${(await versionOf(path)) ?? "does not tell its version"} (${path})` };
+    await findProgram({ command, args: [] });
+    return null;
   } catch (error) {
-    if (CoppiceError.is(error)) return { missing };
+    if (CoppiceError.is(error)) return remedy;
     throw error;
   }
+}
+
+async function programOf(command: string): Promise<string> {
+  const path = await findProgram({ command, args: [] });
+  return `${(await versionOf(path)) ?? "does not tell its version"} (${path})`;
 }
 
 const VERSION_MS = 5_000;

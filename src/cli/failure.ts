@@ -15,19 +15,22 @@ export const EXIT = {
   store: 5,
   timeOut: 124,
   interrupted: 130,
+  readerGone: 141,
 } as const;
 
 /** As `coppice --help` tells them. */
 export const EXIT_CODES = [
   "Exit codes:",
   "  0    done",
-  "  1    the work did not complete, or an error that has no code of its own",
+  "  1    the work did not complete, its output could not be written, or an error",
+  "       that has no code of its own",
   "  2    bad use: an option, an argument, or a setup that cannot run this",
   "  3    not found, closed, not asked any more, or no process owns the tree",
   "  4    a limit or a budget",
   "  5    the store cannot be read or written",
   "  124  the time is over; what was waited for goes on",
   "  130  interrupted",
+  "  141  the reader of the output went away; what was under way is left",
 ].join("\n");
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

@@ -19,7 +19,7 @@ import type { TreeReader } from "../runtime/tree-reader.ts";
 import type { Store } from "../store/port.ts";
 import type { OwnTool } from "../tools/define-tool.ts";
 import { allPages } from "./all-pages.ts";
-import { AGENT_PROGRAMS, agentProviders, isAcp, isAgentProgram } from "./agent-programs.ts";
+import { AGENT_PROGRAMS, agentProviders, isAcp, isAgentProgram, requireProgram } from "./agent-programs.ts";
 import { type Config, loadConfig } from "./config.ts";
 import { DEMO_MODEL, DEMO_RESIDENTS, demoRoles, ROOT_INSTRUCTIONS } from "./demo/job.ts";
 import { demoProvider } from "./demo/provider.ts";
@@ -142,11 +142,18 @@ export class Host {
    * Checks a choice before anything is stored; null when none was made.
    * @throws CommandError `PROVIDER_UNAVAILABLE` or `INVALID_ARGUMENT`; RejectedError for a model that cannot be loaded.
    */
-  choice(options: { readonly provider?: string; readonly model?: string }): ProviderChoice | null {
+  async choice(options: {
+    readonly provider?: string;
+    readonly model?: string;
+  }): Promise<ProviderChoice | null> {
     const { model = null } = options;
     const provider = options.provider ?? (model === null ? undefined : MODEL);
     if (provider === undefined) return null;
-    if (this.#own(provider) !== undefined || isAgentProgram(provider)) return { provider, model };
+    if (this.#own(provider) !== undefined) return { provider, model };
+    if (isAgentProgram(provider)) {
+      await requireProgram(provider);
+      return { provider, model };
+    }
     const practises = PRACTICE.some((name) => name === provider);
     if (!practises && provider !== MODEL) {
       throw new CommandError(
@@ -214,6 +221,11 @@ async function* agentsOf(store: Store, treeId: TreeId): AsyncGenerator<AgentReco
     store.read((view) => view.agents(treeId, ROOT_PATH, { limit: 500, after })),
   );
   for await (const { rows } of pages) yield* rows;
+}
+
+/** A provider that the command line has without a module of the user's. */
+export function isOfCommandLine(provider: string): boolean {
+  return [SCRIPTED, MODEL, ...PRACTICE].includes(provider) || isAgentProgram(provider);
 }
 
 /** Whether an agent stands in a tree that the demo has made, or that was forked from one. */

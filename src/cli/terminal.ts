@@ -1,7 +1,8 @@
 /**
  * The terminal, or what stands in its place: lines out, errors aside, signals in.
  *
- * - T1 A reader that goes away (`| head`) ends the process quietly.
+ * - T1 A reader that goes away (`| head`) ends the process quietly, with the exit code that a shell has for that; output that
+ *   cannot be written is an error, whatever the command has done.
  * - T2 The first interrupt asks the command to give back what it holds; one that comes later ends the process at once. The
  *   same interrupt may arrive twice, from the terminal and from a parent that passes it on.
  * - T3 No control character of a text reaches the terminal, whoever forgot to clean it: lines lose them, JSON escapes them.
@@ -98,11 +99,14 @@ export class Terminal {
       }
     };
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
-    for (const stream of [process.stdout, process.stderr]) {
-      stream.on("error", (error: NodeJS.ErrnoException) => {
-        if (error.code === "EPIPE") process.exit(EXIT.ok);
-      });
-    }
+    process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPIPE") process.exit(EXIT.readerGone);
+      this.note(`coppice: standard output cannot be written: ${clean(error.message)}.`);
+      process.exit(EXIT.incomplete);
+    });
+    process.stderr.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPIPE") process.exit(EXIT.readerGone);
+    });
     return controller.signal;
   }
 }

@@ -12,6 +12,15 @@ import { currentRun, itemsOfRun } from "./runs.ts";
 import { openRequest } from "./steps.ts";
 import { must, type Transaction } from "./transaction.ts";
 
+/** A call that waits for its approval. */
+export interface ToApprove {
+  readonly tool: string;
+  /** What it would do, for whoever is asked. */
+  readonly text: string;
+  /** Its arguments, as JSON text. */
+  readonly input: string;
+}
+
 /**
  * The request that the call waits for; null when it was approved.
  * @throws RejectedError `AUTHORITY_ESCALATION_DENIED` when it was not, `INVALID_ARGUMENT` for a caller that cannot wait.
@@ -19,7 +28,7 @@ import { must, type Transaction } from "./transaction.ts";
 export function approvalOf(
   tx: Transaction,
   caller: Extract<Caller, { readonly kind: "agent" }>,
-  { tool, text }: { readonly tool: string; readonly text: string },
+  { tool, text, input }: ToApprove,
 ): RequestId | null {
   if (caller.runId === null || caller.callId === null) {
     throw new RejectedError(
@@ -30,7 +39,7 @@ export function approvalOf(
   }
   const key = `${receiptKey(caller, undefined)}:approval`;
   const known = tx.store.receipt(tx.treeId, key)?.answer as RequestId | undefined;
-  if (known === undefined) return ask(tx, caller.runId, caller.callId, key, { tool, text });
+  if (known === undefined) return ask(tx, caller.runId, caller.callId, key, { tool, text, input });
   const request = must(tx.store.request(known), "request", known);
   if (request.status === "pending") return request.id;
   const answer = request.answer ?? request.status;
@@ -47,7 +56,7 @@ function ask(
   runId: `run_${string}`,
   callId: string,
   key: string,
-  asked: { readonly tool: string; readonly text: string },
+  asked: ToApprove,
 ): RequestId {
   const requestId = tx.id("req");
   const text = tx.context.redact(asked.text);
@@ -58,7 +67,7 @@ function ask(
     requestId,
     kind: "approval",
     text,
-    about: { tool: asked.tool, input: text },
+    about: { tool: asked.tool, input: tx.context.redact(asked.input) },
     ...(within ? {} : { outside: true }),
   });
   const receipt = { treeId: tx.treeId, key, argumentsDigest: "", answer: requestId };

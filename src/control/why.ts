@@ -3,6 +3,8 @@ import type { AgentRecord } from "../protocol/agent.ts";
 import type { RuntimeEvent } from "../protocol/events.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { admitRate } from "../policy/rates.ts";
+import type { RunRecord } from "../protocol/run.ts";
+import { unlessCorrupt } from "../store/corrupt-row.ts";
 import type { StoreView } from "../store/port.ts";
 import { type Live, NOT_LIVE, owed, owes } from "./listing.ts";
 import { startsRun, statusOf } from "./status.ts";
@@ -48,6 +50,10 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
     }
     for (const request of view.openRequestsOf(agent.threadId))
       say(`It waits for an answer to ${request.kind} ${request.id}: ${request.text}`);
+    if (status.kind === "waiting" && status.on.length === 0) {
+      const when = owner === null ? "it goes on when a process runs the tree" : "it goes on";
+      say(`What it waited for has come, such as the answer to what it asked; ${when}.`);
+    }
   } else if (mailbox.triggers > 0) {
     say(
       `${counted(mailbox.triggers, "trigger-turn message")} pending${whatTheyStart(mailbox.triggers, starts, live.position(agent.threadId))}.`,
@@ -86,8 +92,12 @@ export function why(view: StoreView, agent: AgentRecord, live: Live, owner: stri
     );
   }
   reasons.push(...fromLog(view, agent));
-  if (agent.lastOutcome !== null)
-    say(`Last outcome: ${outcomeWord(agent.lastOutcome)} at ${iso(agent.lastOutcome.at)}.`);
+  const last = agent.lastOutcome;
+  if (last !== null) {
+    const { runId } = last;
+    const run = runId === null ? undefined : unlessCorrupt(() => view.run(runId), undefined);
+    say(`Last outcome: ${outcomeWord(last)} at ${iso(last.at)}${errorWords(run?.error ?? null)}.`);
+  }
   return { path: agent.path, status: stopped ? "stopped" : status.kind, reasons };
 }
 
@@ -117,15 +127,22 @@ function outcomeWord({ status, reason }: NonNullable<AgentRecord["lastOutcome"]>
   return reason === null || reason === status ? status : `${status} (${reason})`;
 }
 
+function errorWords(error: RunRecord["error"]): string {
+  return error === null ? "" : `: ${error.code}: ${error.message.replace(/\.$/, "")}`;
+}
+
 /** The newest of what the log says about being blocked, failed or dead-lettered. */
 function fromLog(view: StoreView, agent: AgentRecord): string[] {
   const last = view.lastEvent(agent.treeId);
   const events = view.events(agent.treeId, Math.max(0, last - LOOK_BACK), LOOK_BACK);
-  const told: Partial<Record<RuntimeEvent["type"], (data: JsonObject) => string>> = {
+  const told: Partial<Record<RuntimeEvent["type"], (data: JsonObject, event: RuntimeEvent) => string>> = {
     "agent.blocked": (data) => `it could not run (${word(data, "code")}): ${word(data, "message")}`,
     "agent.load_failed": (data) =>
       `it could not be loaded (failure ${word(data, "failures")}): ${word(data, "message")}`,
-    "mail.dead_lettered": (data) => `message ${word(data, "mailId")} was lost to it: ${word(data, "reason")}`,
+    "mail.dead_lettered": (data, { workId }) => {
+      const work = workId === null ? undefined : unlessCorrupt(() => view.work(workId), undefined);
+      return `message ${word(data, "mailId")} was lost to it: ${word(data, "reason")}${errorWords(work?.outcome?.error ?? null)}`;
+    },
     "mail.redirected": (data) => `its message ${word(data, "mailId")} went to ${word(data, "to")} instead`,
     "record.set_aside": (data) =>
       `its row ${word(data, "id")} of ${word(data, "table")} could not be read and was set aside`,
@@ -134,7 +151,7 @@ function fromLog(view: StoreView, agent: AgentRecord): string[] {
   return events
     .filter((event) => event.threadId === agent.threadId && told[event.type] !== undefined)
     .slice(-5)
-    .map((event) => `At ${iso(event.at)} ${told[event.type]!(event.data)}.`);
+    .map((event) => `At ${iso(event.at)} ${told[event.type]!(event.data, event)}.`);
 }
 
 /** A run that was lost, or stopped with its runtime, begins anew; one that goes on asks its model again. */

@@ -14,6 +14,7 @@ import { byteLength } from "../platform/text.ts";
 import type { ToolDeclaration } from "./effects.ts";
 import { readToolKeys } from "./role-tools.ts";
 
+/** What a spawn's `agent_type` (`role` in the library) names: from a role file, or built in. */
 export interface Role {
   readonly name: string;
   readonly description: string;
@@ -37,6 +38,7 @@ export interface Role {
   readonly source: string;
 }
 
+/** A role file's path, which names its role where its front matter does not, and its contents. */
 export interface RoleFile {
   readonly file: string;
   readonly bytes: Uint8Array;

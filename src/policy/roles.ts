@@ -6,6 +6,7 @@ import { z } from "zod";
 import { RejectedError } from "../protocol/errors.ts";
 import { check, clip } from "../platform/check.ts";
 import type { ToolDeclaration } from "./effects.ts";
+import type { RoleFolder } from "./role-folder.ts";
 import { nameOfFile, parseRoleFile, type Role, type RoleFile, roleFault } from "./role-file.ts";
 
 /** Roles by name, from `loadRoles`. */
@@ -57,12 +58,16 @@ const loadArguments = z.strictObject({
   problems: z.array(z.object({ file: z.string(), error: z.instanceof(RejectedError) })),
 });
 
-/** Reads role files, the first of a name wins; `problems` are files whose contents could not be had. */
+/**
+ * The roles of a folder, from `readRoleFolder`, or of files, for `createRuntime`; the first of a name wins. What cannot be used is
+ * in `faults` and `warnings`.
+ * @param tools the host's own, which `tools` and `effects` of a file are held against.
+ */
 export function loadRoles(
-  files: readonly RoleFile[],
-  tools: readonly ToolDeclaration[],
-  problems: readonly { readonly file: string; readonly error: RejectedError }[] = [],
+  from: RoleFolder | readonly RoleFile[],
+  tools: readonly ToolDeclaration[] = [],
 ): RoleSet {
+  const { files, problems } = Array.isArray(from) ? { files: from, problems: [] } : (from as RoleFolder);
   check("loadRoles", loadArguments, { files, tools, problems });
   const roles = new Map(BUILT_IN_ROLES.map((role) => [role.name, role]));
   const unavailable = new Map<string, string>();

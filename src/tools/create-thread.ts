@@ -1,9 +1,10 @@
 /** `create_thread`: new roots of trees of their own, each with its first input (XTR-1, lineage C1.2, C18.14). */
 import { z } from "zod";
+import type { AgentConfig } from "../protocol/agent.ts";
 import { MOST_NEW_THREADS } from "../protocol/thread-tools.ts";
 import { effects, idempotencyKey } from "./asking.ts";
 import { type BuiltIn, builtIn, result } from "./built-in.ts";
-import { approval, threadCall } from "./thread-call.ts";
+import { approval, quoted, threadCall } from "./thread-call.ts";
 
 const one = z.strictObject({
   message: z
@@ -19,6 +20,8 @@ const one = z.strictObject({
     .describe("A folder inside your workspace, by its full path; default: yours."),
   effects,
 });
+
+type Asked = z.output<typeof one>;
 
 const input = z.strictObject({
   threads: z
@@ -40,13 +43,13 @@ export function createThread(): BuiltIn {
     description,
     input,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
-    async run({ threads, idempotency_key: key }, call) {
-      const named = threads.map(({ title, message }) => title ?? message);
-      const waiting = await approval(
-        call,
-        "create_thread",
-        `${threads.length} threads: ${named.join(" | ")}`,
-      );
+    async run(given, call) {
+      const { threads, idempotency_key: key } = given;
+      const waiting = await approval(call, {
+        tool: "create_thread",
+        arguments: given,
+        words: (caller) => words(threads, caller),
+      });
       if (waiting !== null) return waiting;
       const { verbs, from } = threadCall(call, key);
       const made = await verbs.create(
@@ -66,4 +69,27 @@ export function createThread(): BuiltIn {
       return result({ threads: made.threads.map((id) => ({ thread_id: id })) });
     },
   });
+}
+
+/** Of each thread all that is approved with it: what is left out is the caller's. */
+function words(threads: readonly Asked[], caller: AgentConfig): string {
+  const each = threads.map((asked) => wordsOf(asked, caller));
+  return each.length === 1
+    ? `start a thread: ${each[0]}`
+    : `start ${each.length} threads: ${each.map((text, at) => `(${at + 1}) ${text}`).join("; ")}`;
+}
+
+function wordsOf(asked: Asked, caller: AgentConfig): string {
+  const { title, message, model, reasoning_effort: effort, agent_type: role } = asked;
+  const own = caller.model === null ? caller.provider : `${caller.provider}/${caller.model}`;
+  const workspace = asked.workspace ?? caller.workspace;
+  const may = asked.effects ?? caller.effects;
+  return [
+    `${title === undefined ? "" : `${quoted(title)}: `}${quoted(message)}`,
+    `on ${model ?? own}`,
+    ...(effort === undefined ? [] : [`effort ${effort}`]),
+    ...(role === undefined ? [] : [`as ${role}`]),
+    ...(workspace === null ? [] : [`in ${workspace}`]),
+    may.length === 0 ? "without effects" : `may ${may.join(", ")}`,
+  ].join(", ");
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { idempotencyKey } from "./asking.ts";
 import { type BuiltIn, builtIn, result } from "./built-in.ts";
-import { approval, threadCall } from "./thread-call.ts";
+import { approval, quoted, threadCall } from "./thread-call.ts";
 
 const input = z.strictObject({
   thread_id: z.string().optional().describe("Id of the thread to fork; default: your own."),
@@ -37,12 +37,24 @@ export function forkThreadTool(): BuiltIn {
     input,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
     async run(asked, call) {
-      const of = asked.thread_id ?? "this thread";
-      const waiting = await approval(call, "fork_thread", `${of}: ${asked.title ?? asked.message ?? ""}`);
+      const waiting = await approval(call, {
+        tool: "fork_thread",
+        arguments: asked,
+        words: () => words(asked),
+      });
       if (waiting !== null) return waiting;
       const { verbs, from } = threadCall(call, asked.idempotency_key);
       const { thread_id: source, run_id: run, title, strategy, message } = asked;
       return result(await verbs.fork(from, { source, run, title, strategy, message }));
     },
   });
+}
+
+function words({ thread_id: thread, run_id: run, title, strategy, message }: z.output<typeof input>): string {
+  return [
+    `fork ${thread ?? "this thread"}${run === undefined ? "" : ` after ${run}`}`,
+    ...(title === undefined ? [] : [`as ${quoted(title)}`]),
+    ...(strategy === undefined ? [] : [`strategy ${strategy}`]),
+    message === undefined ? "to rest until somebody writes to it" : `to start with ${quoted(message)}`,
+  ].join(", ");
 }

@@ -24,14 +24,15 @@ export function mergeBackTool(): BuiltIn {
     description,
     input,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
-    async run({ fork_thread_id: fork, idempotency_key: key }, call) {
+    async run(given, call) {
+      const { fork_thread_id: fork, idempotency_key: key } = given;
       const { verbs, from } = threadCall(call, key);
       if (!(await verbs.mergesIntoOwn(from, fork))) {
-        const waiting = await approval(
-          call,
-          "merge_back",
-          `${fork ?? "this thread"} into the thread it was forked from`,
-        );
+        const waiting = await approval(call, {
+          tool: "merge_back",
+          arguments: given,
+          words: () => `bring ${fork ?? "this thread"} back into the thread that it was forked from`,
+        });
         if (waiting !== null) return waiting;
       }
       const { transferId, into } = await verbs.mergeBack(from, fork);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { idempotencyKey } from "./asking.ts";
 import { type BuiltIn, builtIn, result } from "./built-in.ts";
-import { approval, threadCall, threadId } from "./thread-call.ts";
+import { approval, quoted, threadCall, threadId } from "./thread-call.ts";
 
 const input = z.strictObject({
   thread_id: threadId,
@@ -21,8 +21,13 @@ export function sendMessageToThread(): BuiltIn {
     description,
     input,
     hints: { readOnly: false, destructive: false, idempotent: false, openWorld: true },
-    async run({ thread_id: id, message, idempotency_key: key }, call) {
-      const waiting = await approval(call, "send_message_to_thread", `to ${id}: ${message}`);
+    async run(given, call) {
+      const { thread_id: id, message, idempotency_key: key } = given;
+      const waiting = await approval(call, {
+        tool: "send_message_to_thread",
+        arguments: given,
+        words: () => `send to ${id}: ${quoted(message)}`,
+      });
       if (waiting !== null) return waiting;
       const { verbs, from } = threadCall(call, key);
       const sent = await verbs.send(from, id, message);

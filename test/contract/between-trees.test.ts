@@ -389,6 +389,45 @@ describe.each(STORES)("approval between trees on %s", (store) => {
     });
   });
 
+  test("XTR-4 an approval tells all that is approved with it, each thing once", async () => {
+    const threads = [
+      { message: "Read the tests.\nThen say what is missing.", title: "Tests", effects: ["read"] },
+      { message: "go", model: "other/large", reasoning_effort: "high", agent_type: "explorer" },
+    ];
+    const asking: readonly (readonly [tool: string, input: object, words: string])[] = [
+      [
+        "create_thread",
+        { threads },
+        'start 2 threads: (1) "Tests": "Read the tests. Then say what is missing.", on scripted/scripted, in /work, may read; (2) "go", on other/large, effort high, as explorer, in /work, may read, write, execute, network',
+      ],
+      [
+        "create_thread",
+        { threads: [{ message: "go" }] },
+        'start a thread: "go", on scripted/scripted, in /work, may read, write, execute, network',
+      ],
+      [
+        "fork_thread",
+        { title: "again" },
+        'fork this thread, as "again", to rest until somebody writes to it',
+      ],
+      ["send_message_to_thread", { thread_id: "thread_a", message: "hi" }, 'send to thread_a: "hi"'],
+    ];
+    await using h = await harness({
+      store,
+      scripts: { "/root": [...asking.map(([tool, input]) => call(tool, input as JsonObject)), say("done")] },
+      runtime: ASK,
+      tree: { workspace: "/work" },
+    });
+    const work = await h.tree.root.send("go");
+    for (const [tool, input, words] of asking) {
+      await waitUntil("it asks", async () => (await h.tree.requests()).length === 1);
+      const [request] = await h.tree.requests();
+      expect(request).toMatchObject({ text: words, about: { tool, input: JSON.stringify(input) } });
+      await h.tree.answer(request!.id, "no");
+    }
+    await work.outcome();
+  });
+
   test("XTR-4 what is not approved is not done, and the model is told", async () => {
     await using t = await two(
       store,

@@ -140,17 +140,17 @@ describe.each(STORES)("arguments on %s", (store) => {
   test("B10 an unknown model, effort or role is refused with the choices", async () => {
     using folder = makeFolder();
     symlinkSync(join(folder.path, "nowhere"), join(folder.path, "gone.md"));
-    const roles = loadRoles(
-      [
+    const { problems } = await readRoleFolder(folder.path);
+    const roles = loadRoles({
+      problems,
+      files: [
         { file: "broken.md", bytes: new TextEncoder().encode("no front matter") },
         {
           file: "deep.md",
           bytes: new TextEncoder().encode("---\ndescription: Thinks long.\nmodel: large\n---\nThink."),
         },
       ],
-      [],
-      (await readRoleFolder(folder.path)).problems,
-    );
+    });
     await using h = await codex(store, { scripted: { models: MODELS }, runtime: { roles } });
     const [model, effort, otherEffort, role, broken, gone, roleEffort] = await turn(
       h,

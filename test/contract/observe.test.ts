@@ -207,6 +207,16 @@ describe.each(STORES)("the question why on %s", (store) => {
     expect(reasons.join("")).not.toMatch(/[{}]/);
   });
 
+  test("OBS-3 says with which error a run has failed, and a message was lost for it", async () => {
+    const message = "against the content policy.";
+    const refused = fail({ code: "PROVIDER_REFUSED", message });
+    await using h = await harness({ store, scripts: { "/root": [refused] } });
+    await (await h.tree.root.send("go")).outcome();
+    const reasons = (await h.tree.root.why()).reasons.join("\n");
+    expect(reasons).toMatch(/Last outcome: failed \(provider_error\) at \S+: PROVIDER_REFUSED: .*policy\.$/m);
+    expect(reasons).toMatch(/message msg_\w+ was lost to it: not_delivered: PROVIDER_REFUSED: .*policy\.$/m);
+  });
+
   test("OBS-3 says why an agent is not woken, not unloaded, and who owes what to whom", async () => {
     await using h = await harness({
       store,

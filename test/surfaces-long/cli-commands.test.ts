@@ -280,6 +280,6 @@ describe("a store that cannot be used", () => {
     // What is written next finds nobody.
     await place.run("agent", "send", "/root", "one more line in the log");
     const { code, stderr } = await running.ended;
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect({ code, stderr }).toEqual({ code: 141, stderr: "" });
   });
 });

@@ -1,4 +1,5 @@
 /** `coppice run`: a new tree for one task, and its answer. */
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { Place } from "../support/cli.ts";
@@ -53,11 +54,21 @@ describe("`coppice run`", () => {
     expect(told).toMatchObject({ code: 0, stdout: "in a thread\n" });
   });
 
-  test("RES-8 an agent program that is not installed is named, with what to do", async () => {
-    const ended = await place.start(["run", "--provider", "codex", "--store", place.store, "x"], {
-      PATH: "/nowhere",
-    }).ended;
-    expect(ended.code).toBe(1);
-    expect(ended.stderr).toMatch(/codex/);
+  test("REC-1 a task that was killed too often is asked for once more", async () => {
+    const store = join(place.path, "often.db");
+    for (const what of [["the task"], ["--resume"], ["--resume"]]) {
+      const running = place.start(["run", ...what, "--pace", "3600000", "--store", store]);
+      await new Promise<void>((resolve) => {
+        let text = "";
+        running.child.stderr!.on("data", (more: string) => {
+          text += more;
+          if (text.includes(" runs\n")) resolve();
+        });
+      });
+      await running.kill();
+    }
+    const resumed = await place.start(["run", "--resume", "--pace", "0", "--store", store]).ended;
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^echo heard/) });
+    expect(resumed.stderr).toContain("asked for once more");
   });
 });

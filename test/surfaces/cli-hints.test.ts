@@ -1,9 +1,9 @@
 /** What commands say when something is not as it was meant: what is wrong, and what to type next. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { scripted } from "../../src/providers/scripted/provider.ts";
-import { ask, repeat, say } from "../../src/providers/scripted/script.ts";
+import { ask, fail, repeat, say } from "../../src/providers/scripted/script.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { Place, rowsOf } from "../support/cli.ts";
@@ -89,9 +89,60 @@ test("BUD-2 a budget that is spent at once, and one of a closed agent, are told;
   expect([refused.exit, refused.aside]).toEqual([3, expect.stringContaining("/root is closed")]);
 });
 
-test("a program that is missing is told once while the tree runs", async () => {
-  const { aside } = await run("run", "hello", "--provider", "acp:there-is-no-such-program");
+test("RES-8 a program that is gone is told once while the tree runs", async () => {
+  const program = join(place.path, "program");
+  writeFileSync(program, "", { mode: 0o755 });
+  const [thread] = rowsOf((await run("thread", "new", "--provider", `acp:${program}`, "--json")).out);
+  rmSync(program);
+  const { aside } = await run("agent", "followup", thread.id, "hello", "--run");
   expect(aside.match(/cannot be loaded: /g)).toHaveLength(1);
+});
+
+test("a program that is missing is refused before anything is stored, with what to do", async () => {
+  const path = process.env["PATH"];
+  const [thread] = rowsOf((await run("thread", "new", "--json")).out);
+  const before = (await run("thread", "list", "--all", "--json")).out;
+  process.env["PATH"] = "/nowhere";
+  try {
+    for (const [provider, remedy] of [
+      ["codex", "there is no program `codex` here: npm install -g @openai/codex, then: codex login"],
+      ["opencode", "npm install -g opencode-ai, then: opencode auth login"],
+      ["acp:there-is-none --now", "there is no program `there-is-none` here: install it"],
+    ]) {
+      for (const command of [
+        ["run", "x"],
+        ["thread", "new"],
+        ["thread", "switch", thread.id],
+        ["thread", "switch", thread.id, "--dry-run"],
+        ["thread", "continue", thread.id, "x"],
+      ]) {
+        const refused = await run(...command, "--provider", provider!);
+        expect(refused).toMatchObject({ exit: 2, out: "", aside: expect.stringContaining(remedy!) });
+      }
+    }
+  } finally {
+    process.env["PATH"] = path;
+  }
+  expect((await run("thread", "list", "--all", "--json")).out).toBe(before);
+});
+
+test("a thread whose only run was refused has a run, and no provider that has accepted one", async () => {
+  const refused = fail({ code: "PROVIDER_REFUSED", message: "no." });
+  const store = await openSqliteStore({ path: place.store });
+  let id = "";
+  {
+    await using runtime = await createRuntime({
+      store,
+      providers: { scripted: scripted({ "*": [refused] }) },
+    });
+    const tree = await runtime.openTree({ workspace: process.cwd() });
+    id = tree.id;
+    await (await tree.root.send("go")).outcome();
+  }
+  await store.close();
+  const list = (await run("thread", "list", "--all")).out.replaceAll(/\s+/g, " ");
+  expect(list).toMatch(new RegExp(`${id} .*? no provider has accepted a run yet · 1 run · idle`));
+  expect((await run("thread", "show", id)).out).toMatch(/^provider +none has accepted a run yet/m);
 });
 
 test("C7.6 a fork that is merged again says that there is nothing new", async () => {

@@ -50,10 +50,10 @@ describe("a tree whose owner was killed", () => {
     },
   );
 
-  test.for(["tree", "why /root"])("REC-2 `%s` names what runs it on", async (command) => {
+  test.for(["tree", "why /root"])("REC-2 `%s` names what runs it on: its run is lost", async (command) => {
     const out = await said(...command.split(" "));
     expect(out).toContain(
-      `To run it on: npx coppice agent wait /root --run --tree ${tree} --store ${killed}`,
+      `To run it on: npx coppice agent followup /root --run --tree ${tree} --store ${killed} "go on"`,
     );
   });
 
@@ -61,7 +61,7 @@ describe("a tree whose owner was killed", () => {
     const { exit, aside } = await ended(["agent", "wait", "/root", "--store", killed]);
     expect(exit).toBe(3);
     expect(aside).toContain(
-      `run it here: npx coppice agent wait /root --run --tree ${tree} --store ${killed}`,
+      `run it here: npx coppice agent followup /root --run --tree ${tree} --store ${killed} "go on"`,
     );
   });
 });

@@ -18,6 +18,7 @@ import {
   withRun,
 } from "./commanding.ts";
 import { given, wholeNumber, withTree } from "./options.ts";
+import { addAgentTranscript } from "./thread-past.ts";
 import { runUntilIdle } from "./run-until-idle.ts";
 import { reportWorks, waitForWorks, worksToWaitFor } from "./wait-for-works.ts";
 
@@ -32,7 +33,7 @@ const SECOND = 1_000;
 export function addAgent(program: Command, terminal: Terminal): void {
   const agent = program
     .command("agent")
-    .description("send, follow up, answer, give a budget, interrupt, close or wait for one agent")
+    .description("one agent: send, follow up, answer, budget, interrupt, close, wait, transcript")
     .addHelpText(
       "after",
       "\nThe rules (`--profile`) are those that the tree was opened with.\n\nExample: npx coppice agent wait /root/reader",
@@ -99,6 +100,7 @@ export function addAgent(program: Command, terminal: Terminal): void {
 
   addAnswer(agent, terminal);
   addBudget(agent, terminal);
+  addAgentTranscript(agent, terminal);
 
   withTree(agent.command("interrupt"), {
     json: "one object",
@@ -149,7 +151,10 @@ export function addAgent(program: Command, terminal: Terminal): void {
         if (options.run === true && (await tree.owner()) === null) {
           await runUntilIdle(terminal, at, options);
         }
-        await waitForWorks(terminal, store, tree, ids, options.timeout * SECOND);
+        await waitForWorks(terminal, store, tree, ids, {
+          timeoutMs: options.timeout * SECOND,
+          config: options.config,
+        });
         await reportWorks(terminal, store, ids, options);
       });
     });

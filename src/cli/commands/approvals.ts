@@ -16,13 +16,15 @@ import { findTree } from "../find-tree.ts";
 import { answerCommand, requestLines } from "../screen/request-lines.ts";
 import { ago, opening } from "../screen/words.ts";
 import { openForReading, storePlace } from "../store-place.ts";
-import { clean, type Terminal } from "../terminal.ts";
+import { clean, clip, type Terminal } from "../terminal.ts";
 import { goOn, notAsked } from "./answer.ts";
 import { act, commanding, RUN_JSON, type RunOptions, withRun } from "./commanding.ts";
 import { notBlank, type TreeOptions, withStore, withTree } from "./options.ts";
 
 const PAGE = 100;
 const LIST = "approvals";
+/** Of what a call was given; `--json` has it whole. */
+const ABOUT_COLUMNS = 400;
 
 export function addApprovals(program: Command, terminal: Terminal): void {
   const approvals = program
@@ -90,7 +92,10 @@ async function readable(tree: TreeReader): Promise<readonly AskedRequest[]> {
 function print(terminal: Terminal, request: AskedRequest, options: TreeOptions): void {
   const { about, createdAt, treeId } = request;
   for (const line of requestLines(terminal, [request], options)) terminal.line(line);
-  if (about !== undefined) terminal.line(`  ${clean(about.tool)} ${opening(about.input)}`);
+  if (about !== undefined)
+    terminal.line(
+      clip(`  ${clean(about.tool)} ${opening(about.input)}`, Math.min(terminal.room, ABOUT_COLUMNS)),
+    );
   terminal.line(`  for ${ago(systemClock.now() - createdAt)}, in ${treeId}`);
 }
 

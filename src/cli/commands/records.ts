@@ -9,9 +9,10 @@ import type { Page, Store, StoreView } from "../../store/port.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
 import { commandLine } from "../screen/command-line.ts";
-import { opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
+import { beginning, opening, requesterOf, shortName, statusWord, workState } from "../screen/words.ts";
 import { clean, clip, fit, type Style, type Terminal, widthOf, wrap } from "../terminal.ts";
 import { requireReadable } from "../unreadable.ts";
+import { printWork } from "./one-work.ts";
 import { given, reading, type Told, type TreeOptions, wholeNumber, withTree } from "./options.ts";
 import { lookAtThreads } from "./threading.ts";
 
@@ -26,7 +27,9 @@ const ROWS = 100;
 export function addRecords(program: Command, terminal: Terminal): void {
   paged(program.command("works"), { json: "NDJSON, a work a line", example: "works --limit 20" })
     .description("show every request: who asked whom for what, and how it ended")
-    .action(async (options: Options) => {
+    .argument("[work]", "one alone, by its id, with its request and its answer whole")
+    .action(async (id: string | undefined, options: Options) => {
+      if (id !== undefined) return printWork(terminal, id, options);
       await reading(options, undefined, async (tree, store) => {
         await requireCursor(store, tree, options, "works", (view, id) => view.work(id as WorkId));
         const page = await tree.works(pageOf(options));
@@ -34,6 +37,13 @@ export function addRecords(program: Command, terminal: Terminal): void {
         table(terminal, page, options, "works", () => {
           for (const work of page.rows)
             for (const line of workLines(terminal, work, owned)) terminal.line(line);
+          if (page.rows.length > 0)
+            terminal.line(
+              terminal.paint(
+                "dim",
+                `One of them whole: ${commandLine("works wrk_…", { store: options.store })}`,
+              ),
+            );
         });
         requireReadable((page.unreadable ?? []).map((id) => ({ table: "works", id, path: null })));
       });
@@ -132,9 +142,9 @@ function workLines(terminal: Terminal, work: WorkRecord, owned: boolean): string
   const way = `${shortName(from)} → ${shortName(work.executorPath)}`;
   const narrow = terminal.room < ID_COLUMNS + 15 + widthOf(`${state}${detached}`);
   const wayColumns = Math.max(12, terminal.room - ID_COLUMNS - 3 - widthOf(`${state}${detached}`));
-  const asked = opening(work.objective);
+  const asked = beginning(work.objective);
   const answer =
-    work.outcome === null ? "" : opening(work.outcome.text || (work.outcome.error?.message ?? ""));
+    work.outcome === null ? "" : beginning(work.outcome.text || (work.outcome.error?.message ?? ""));
   const room = terminal.room - 4;
   const head = narrow
     ? [work.id, `    ${state}${detached}`, `    ${clip(way, room)}`]

@@ -1,33 +1,33 @@
 /**
  * `coppice run`: a new tree whose root is an agent of any provider, one task, and its answer. While it runs the tree can be
- * watched and steered from another shell; what its agents ask is told with the command that answers it.
+ * watched and steered from another shell; what its agents ask is told with the command that answers it. It can be killed at any
+ * time: its runs begin anew after a crash (REC-1), and `--resume` goes on with what is stored.
  */
 import { type Command, Option } from "commander";
 import { PROFILES, type ProfileName } from "../../protocol/profile.ts";
 import { openSqliteStore } from "../../store/sqlite.ts";
+import { badUse } from "../failure.ts";
 import { PRACTICE } from "../practice.ts";
 import { hostOf } from "../run-tree.ts";
-import { commandLine } from "../screen/command-line.ts";
-import { requestLines } from "../screen/request-lines.ts";
 import { newStorePlace } from "../store-place.ts";
-import { clean, cleanLines, clip, type Terminal } from "../terminal.ts";
+import { clean, clip, type Terminal } from "../terminal.ts";
 import { messageOf, paceOption } from "./commanding.ts";
-import { shortPath } from "./demo-report.ts";
 import { folderOf } from "./folder-of.ts";
-import { notBlank, type StoreOptions, withConfig, withStore } from "./options.ts";
-import { follow } from "./run-until-idle.ts";
+import { notBlank, withConfig, withStore } from "./options.ts";
+import { answerOf, type AnswerOptions } from "./run-answer.ts";
+import { resumeRun } from "./run-resume.ts";
 import { PROVIDER_HELP } from "./thread-life.ts";
-import { reportWorks } from "./wait-for-works.ts";
 
 const TITLE_COLUMNS = 80;
 
-interface Options extends StoreOptions {
+interface Options extends AnswerOptions {
+  readonly resume?: boolean;
+  readonly tree?: string;
   readonly provider?: string;
   readonly model?: string;
   readonly effort?: string;
   readonly profile?: ProfileName;
-  readonly dir: string;
-  readonly pace: number;
+  readonly dir?: string;
 }
 
 export function addRun(program: Command, terminal: Terminal): void {
@@ -46,56 +46,45 @@ export function addRun(program: Command, terminal: Terminal): void {
       notBlank,
     )
     .option("--effort <level>", "how much it thinks, where its provider has levels", notBlank)
-    .option("--dir <folder>", "the folder that it works in", ".")
+    .option("--dir <folder>", "the folder that it works in, else this one")
+    .option("--resume", "go on with the newest one, after an interrupt or a crash, and print its answer")
+    .option("--tree <id>", "with --resume: the one to go on with, by the id of its tree")
     .addOption(new Option("--profile <name>", "the rules of the tree").choices(Object.keys(PROFILES)))
     .addOption(paceOption().hideHelp())
     .action(async (given: string | undefined, options: Options) => {
-      await run(terminal, await messageOf(given), options);
+      checkOptions(given, options);
+      if (options.resume === true) await resumeRun(terminal, options);
+      else await run(terminal, await messageOf(given), options);
     });
 }
 
+function checkOptions(task: string | undefined, options: Options): void {
+  if (options.resume !== true) {
+    if (options.tree !== undefined) throw badUse("--tree names what to go on with; give --resume, too.");
+    return;
+  }
+  const begun = ["provider", "model", "effort", "dir", "profile"] as const;
+  const given = begun.filter((name) => options[name] !== undefined).map((name) => `--${name}`);
+  if (task !== undefined) given.unshift("the task");
+  if (given.length === 0) return;
+  throw badUse(`--resume goes on as it was begun; leave out ${given.join(", ")}, or leave out --resume.`);
+}
+
 async function run(terminal: Terminal, task: string, options: Options): Promise<void> {
-  const workspace = folderOf("--dir", options.dir);
+  const workspace = folderOf("--dir", options.dir ?? ".");
   const host = await hostOf(options);
-  const { provider, model } = host.choice(options) ?? { provider: PRACTICE[0], model: null };
-  const { path } = newStorePlace(options.store);
-  const store = await openSqliteStore({ path });
+  const { provider, model } = (await host.choice(options)) ?? { provider: PRACTICE[0], model: null };
+  const store = await openSqliteStore({ path: newStorePlace(options.store).path });
   await using _closed = { [Symbol.asyncDispose]: () => store.close() };
   await using runtime = await host.runtime(store, { pace: options.pace, demo: false });
   const tree = await runtime.openTree({
     title: clip(clean(task).trim(), TITLE_COLUMNS),
     provider,
     workspace,
+    onLostRun: "retry",
     ...(model === null ? {} : { model }),
     ...(options.effort === undefined ? {} : { effort: options.effort }),
     ...(options.profile === undefined ? {} : { profile: options.profile }),
   });
-  const at = { tree: tree.id, store: options.store };
-  const told = new Set<string>();
-  const onAsked = async (): Promise<void> => {
-    for (const request of await tree.requests()) {
-      if (told.has(request.id)) continue;
-      told.add(request.id);
-      for (const line of requestLines(terminal, [request], options)) terminal.note(line);
-    }
-  };
-  try {
-    await using _following = follow(terminal, tree, 0, { json: options.json === true, onAsked });
-    const work = await tree.root.send(task, { signal: terminal.signal });
-    await work.outcome({ signal: terminal.signal });
-    await tree.idle({ signal: terminal.signal });
-    const { outcome } = await work.record();
-    if (options.json === true || outcome?.ending !== "completed")
-      return await reportWorks(terminal, store, [work.id], options);
-    for (const line of cleanLines(outcome.text)) terminal.line(line);
-  } finally {
-    if (options.json !== true) {
-      terminal.note(`Store: ${shortPath(path)}`);
-      terminal.note(`Look: ${commandLine("tree", at)}`);
-    }
-    if (terminal.signal.aborted)
-      terminal.note(
-        `The tree is given back; what was under way is cut off. Go on with: ${commandLine("agent followup /root", { ...at, config: options.config, run: true }, '"go on"')}`,
-      );
-  }
+  await answerOf(terminal, store, tree, 0, options, () => tree.root.send(task, { signal: terminal.signal }));
 }

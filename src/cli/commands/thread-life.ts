@@ -56,7 +56,7 @@ export function addThreadLife(thread: Command, terminal: Terminal): void {
       const { title, continuity = "resume-native" } = options;
       if (title !== undefined) requireTitle(title);
       const host = await hostOf(options);
-      const { provider, model } = host.choice(options) ?? { provider: PRACTICE[0], model: null };
+      const { provider, model } = (await host.choice(options)) ?? { provider: PRACTICE[0], model: null };
       const workspace = folderOf("--workspace", options.workspace);
       const { path } = newStorePlace(options.store);
       const made = existsSync(path) ? [] : [`Its store is new: ${clean(path)}`];

@@ -1,10 +1,11 @@
-/** `coppice thread transcript` and `history`: what was said, and what happened as its providers tell it. */
+/** `coppice thread transcript` (`agent transcript`) and `history`: what was said, and what happened as its providers tell it. */
 import type { Command } from "commander";
-import { commandLine } from "../screen/command-line.ts";
+import { findTree } from "../find-tree.ts";
+import { commandLine, type GivenOptions } from "../screen/command-line.ts";
 import { historyLine, transcriptLines } from "../screen/transcript-lines.ts";
 import type { Terminal } from "../terminal.ts";
-import { type StoreOptions, wholeNumber, withStore } from "./options.ts";
-import { lookAtThreads, reconcileThreads, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
+import { given, type StoreOptions, type TreeOptions, wholeNumber, withStore, withTree } from "./options.ts";
+import { type At, lookAtThreads, reconcileThreads, THREAD_ARGUMENT, threadCommand } from "./threading.ts";
 
 interface TranscriptOptions extends StoreOptions {
   readonly before?: string;
@@ -22,31 +23,19 @@ const ENTRIES = 50;
 const asked = (limit: number): number | undefined => (limit === ENTRIES ? undefined : limit);
 
 export function addThreadPast(thread: Command, terminal: Terminal): void {
-  withStore(thread.command("transcript"), {
-    json: "NDJSON, an entry a line",
-    example: "thread transcript thread_… --limit 20",
-  })
-    .description("show the conversation, with what a fork has inherited; the newest page, oldest entry first")
+  withTranscript(
+    withStore(thread.command("transcript"), {
+      json: "NDJSON, an entry a line",
+      example: "thread transcript thread_… --limit 20",
+    }),
+  )
     .argument("<thread>", THREAD_ARGUMENT)
-    .option("--before <place>", "the page before this one; a page tells its place")
-    .option("--limit <n>", "entries a page", wholeNumber(1, 10_000), ENTRIES)
-    .option("--full", "each entry whole, however long")
     .action((id: string, options: TranscriptOptions) =>
-      lookAtThreads(options, async ({ threads }) => {
-        const { before, limit, full, store } = options;
-        const page = await threads.transcript(id, { limit, ...(before === undefined ? {} : { before }) });
-        if (page.before !== null) {
-          const again = { before: page.before, limit: asked(limit), full, store };
-          terminal.note(`before: ${commandLine(`thread transcript ${id}`, again)}`);
-        }
-        for (const entry of page.entries) {
-          if (options.json === true) terminal.json(entry);
-          else for (const line of transcriptLines(terminal, entry, full === true)) terminal.line(line);
-        }
-        if (page.entries.length === 0 && options.json !== true) terminal.line("Nothing has been said yet.");
-        if (!page.complete)
-          terminal.note("The line of forks is longer than this; see the oldest thread above.");
-      }),
+      lookAtThreads(options, (at) =>
+        transcript(terminal, at, id, options, (again) =>
+          commandLine(`thread transcript ${id}`, { ...again, store: options.store }),
+        ),
+      ),
     );
 
   threadCommand(thread, "history", {
@@ -74,4 +63,50 @@ export function addThreadPast(thread: Command, terminal: Terminal): void {
         terminal.note(`more: ${commandLine(`thread history ${id}`, again)}`);
       }),
     );
+}
+
+/** `agent transcript`: the same of an agent, by its path. */
+export function addAgentTranscript(agent: Command, terminal: Terminal): void {
+  withTranscript(
+    withTree(agent.command("transcript"), {
+      json: "NDJSON, an entry a line",
+      example: "agent transcript /root/reader --full",
+    }),
+  )
+    .argument("<agent>", "path or id of the agent")
+    .action((target: string, options: TranscriptOptions & TreeOptions) =>
+      lookAtThreads(options, async (at) => {
+        const tree = await findTree(at.store, options.tree, target);
+        const { threadId } = await tree.agent(target);
+        await transcript(terminal, at, threadId, options, (again) =>
+          commandLine(`agent transcript ${target}`, { ...again, ...given(options) }),
+        );
+      }),
+    );
+}
+
+function withTranscript(command: Command): Command {
+  return command
+    .description("show the conversation, with what a fork has inherited; the newest page, oldest entry first")
+    .option("--before <place>", "the page before this one; a page tells its place")
+    .option("--limit <n>", "entries a page", wholeNumber(1, 10_000), ENTRIES)
+    .option("--full", "each entry whole, however long");
+}
+
+async function transcript(
+  terminal: Terminal,
+  { threads }: At,
+  id: string,
+  { before, limit, full, json }: TranscriptOptions,
+  command: (again: GivenOptions) => string,
+): Promise<void> {
+  const page = await threads.transcript(id, { limit, ...(before === undefined ? {} : { before }) });
+  if (page.before !== null)
+    terminal.note(`before: ${command({ before: page.before, limit: asked(limit), full })}`);
+  for (const entry of page.entries) {
+    if (json === true) terminal.json(entry);
+    else for (const line of transcriptLines(terminal, entry, full === true)) terminal.line(line);
+  }
+  if (page.entries.length === 0 && json !== true) terminal.line("Nothing has been said yet.");
+  if (!page.complete) terminal.note("The line of forks is longer than this; see the oldest thread above.");
 }

@@ -92,7 +92,7 @@ async function proceed(
   const thread = await at.threads.get(id);
   const tree = new TreeReader(at.store, thread.treeId);
   const owned = (await ownerOf(at, thread)) !== null;
-  const choice = owned ? asGiven(options) : at.host.choice(options);
+  const choice = owned ? asGiven(options) : await at.host.choice(options);
   if (!owned) {
     // What was done under its id before is answered whatever the thread is by now.
     if (options.commandId === undefined) requireExpected(thread, options.expect);
@@ -214,13 +214,10 @@ async function leaveToOwner(
   terminal.note(
     `A process runs the thread's tree already, and does ${id} there; its answer is awaited here.`,
   );
-  await waitForWorks(
-    terminal,
-    at.store,
-    new TreeReader(at.store, thread.treeId),
-    [id],
-    options.timeout * SECOND,
-  );
+  await waitForWorks(terminal, at.store, new TreeReader(at.store, thread.treeId), [id], {
+    timeoutMs: options.timeout * SECOND,
+    config: options.config,
+  });
   return (await at.store.read((view) => (isWorkId(id) ? view.work(id) : undefined)))!;
 }
 

@@ -49,7 +49,8 @@ async function switchTo(terminal: Terminal, id: string, options: Options): Promi
   await changeThreads(options, options.dryRun === true ? id : null, async (at) => {
     const found = await at.threads.get(id);
     const owned = (await ownerOf(at, found)) !== null;
-    const choice = owned && options.provider !== undefined ? asGiven(options) : at.host.choice(options)!;
+    const choice =
+      owned && options.provider !== undefined ? asGiven(options) : (await at.host.choice(options))!;
     if (options.dryRun === true) {
       const preview = await at.threads.preview(id, { ...choice, effort: null, cleanContext });
       if (options.json === true) terminal.json(preview);

@@ -8,9 +8,11 @@ import type {
   TreeReader,
   UnreadableRow,
 } from "../../runtime/tree-reader.ts";
+import type { Store } from "../../store/port.ts";
 import { allPages } from "../all-pages.ts";
 import { badUse } from "../failure.ts";
-import { commandLine, runOnCommand } from "../screen/command-line.ts";
+import { goOnCommand } from "../go-on.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { LiveBlock } from "../screen/live.ts";
 import { requestLines } from "../screen/request-lines.ts";
 import { treeLines } from "../screen/tree-lines.ts";
@@ -23,10 +25,12 @@ interface Options extends TreeOptions {
   readonly watch?: boolean;
   readonly closed?: boolean;
   readonly profile?: string;
+  readonly ids?: boolean;
 }
 
 const LOOK_MS = 200;
 const PAGE = 500;
+const UNDER_WAY = ["running", "starting", "queued", "waiting", "awaiting_children", "awaiting_approval"];
 
 export function addTree(program: Command, terminal: Terminal): void {
   withTree(program.command("tree"), {
@@ -36,13 +40,15 @@ export function addTree(program: Command, terminal: Terminal): void {
     .description("show the agents of a tree: state, unread mail, tokens, last activity")
     .option("--watch", "follow the changes until interrupted")
     .option("--closed", "closed agents as well")
+    .option("--ids", "the id of each agent's thread, which the commands of threads want")
     .addOption(
       new Option("--profile <name>", "in which words statuses are told").choices(["default", "codex"]),
     )
     .action(async (options: Options) => {
-      await reading(options, undefined, async (tree) => {
-        if (options.watch === true) await watch(terminal, tree, options);
-        else await show(terminal, tree, options);
+      await reading(options, undefined, async (tree, store) => {
+        const shown = () => look(tree, store, options);
+        if (options.watch === true) await watch(terminal, tree, shown, options);
+        else show(terminal, tree, await shown(), options);
       });
     });
 }
@@ -54,9 +60,11 @@ interface Shown {
   readonly words: ReadonlyMap<string, string> | null;
   readonly requests: readonly AskedRequest[];
   readonly unreadable: readonly UnreadableRow[];
+  /** What runs on what was left under way; null where a process runs the tree, and where nothing was. */
+  readonly goOn: string | null;
 }
 
-async function look(tree: TreeReader, options: Options): Promise<Shown> {
+async function look(tree: TreeReader, store: Store, options: Options): Promise<Shown> {
   const agents: AgentSummary[] = [];
   const unreadable: UnreadableRow[] = [];
   const { closed = false } = options;
@@ -67,7 +75,10 @@ async function look(tree: TreeReader, options: Options): Promise<Shown> {
   const [record, owner, asked] = await Promise.all([tree.record(), tree.owner(), tree.asked()]);
   const known = new Set(unreadable.map(({ id }) => id));
   unreadable.push(...asked.unreadable.filter(({ id }) => !known.has(id)));
-  const shown = { title: record.title, owner, agents, requests: asked.requests, unreadable };
+  const left = owner === null ? agents.find(({ status }) => UNDER_WAY.includes(status.kind)) : undefined;
+  const goOn =
+    left === undefined ? null : await goOnCommand(store, left, { tree: tree.id, store: options.store });
+  const shown = { title: record.title, owner, agents, requests: asked.requests, unreadable, goOn };
   if (options.profile !== "codex") return { ...shown, words: owner === null ? withoutOwner(agents) : null };
   const statuses = await tree.codexStatuses(agents.map((agent) => agent.path));
   const words = statuses
@@ -83,14 +94,22 @@ function withoutOwner(agents: readonly AgentSummary[]): ReadonlyMap<string, stri
   return new Map(agents.map(({ path, status }) => [path, statusWord(status, false)]));
 }
 
-async function show(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
-  const shown = await look(tree, options);
+function show(terminal: Terminal, tree: TreeReader, shown: Shown, options: Options): void {
   if (options.json === true) terminal.json(asJson(tree, shown));
-  else for (const line of lines(terminal, tree, shown, options)) terminal.line(line);
+  else {
+    for (const line of lines(terminal, tree, shown, options)) terminal.line(line);
+    const said = commandLine("agent transcript /root", { tree: tree.id, store: options.store });
+    terminal.line(terminal.paint("dim", `What was said: ${said}`));
+  }
   requireReadable(shown.unreadable);
 }
 
-async function watch(terminal: Terminal, tree: TreeReader, options: Options): Promise<void> {
+async function watch(
+  terminal: Terminal,
+  tree: TreeReader,
+  shown: () => Promise<Shown>,
+  options: Options,
+): Promise<void> {
   if (!terminal.interactive && options.json !== true) {
     throw badUse(
       `--watch draws on a terminal, and this is none; use --watch --json, or: ${commandLine("log", { ...given(options), follow: true })}`,
@@ -99,14 +118,14 @@ async function watch(terminal: Terminal, tree: TreeReader, options: Options): Pr
   const block =
     options.json === true
       ? null
-      : new LiveBlock(terminal, async () => lines(terminal, tree, await look(tree, options), options));
+      : new LiveBlock(terminal, async () => lines(terminal, tree, await shown(), options));
   let seen = "";
   try {
     while (!terminal.signal.aborted) {
       if (block === null) {
-        const shown = asJson(tree, await look(tree, options));
-        const now = JSON.stringify(shown);
-        if (now !== seen) terminal.json(shown);
+        const row = asJson(tree, await shown());
+        const now = JSON.stringify(row);
+        if (now !== seen) terminal.json(row);
         seen = now;
       } else {
         const now = String(await tree.lastEvent());
@@ -123,7 +142,7 @@ async function watch(terminal: Terminal, tree: TreeReader, options: Options): Pr
 function lines(
   terminal: Terminal,
   tree: TreeReader,
-  { title, owner, agents, words, requests, unreadable }: Shown,
+  { title, owner, agents, words, requests, unreadable, goOn }: Shown,
   options: Options,
 ): string[] {
   const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
@@ -139,26 +158,13 @@ function lines(
           agents,
           now: systemClock.now(),
           live: false,
+          ids: options.ids === true,
           ...(words === null ? {} : { words }),
         })),
     ...unreadable.map((row) => terminal.paint("red", clip(`cannot be read: ${rowName(row)}`, terminal.room))),
     ...requestLines(terminal, requests, options),
-    ...(owner === null ? goOnLines(terminal, tree, agents, options) : []),
+    ...(goOn === null ? [] : [terminal.paint("dim", `To run it on: ${goOn}`)]),
   ];
-}
-
-const UNDER_WAY = ["running", "starting", "queued", "waiting", "awaiting_children"];
-
-/** What runs a tree on that was left with something to do. */
-function goOnLines(
-  terminal: Terminal,
-  { id }: TreeReader,
-  agents: readonly AgentSummary[],
-  { store }: Options,
-): readonly string[] {
-  const left = agents.find(({ status }) => UNDER_WAY.includes(status.kind));
-  if (left === undefined) return [];
-  return [terminal.paint("dim", `To run it on: ${runOnCommand(left.path, { tree: id, store })}`)];
 }
 
 function asJson(tree: TreeReader, { title, owner, agents, words, requests, unreadable }: Shown) {

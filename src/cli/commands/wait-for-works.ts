@@ -7,7 +7,8 @@ import type { TreeReader } from "../../runtime/tree-reader.ts";
 import type { Store } from "../../store/port.ts";
 import { DEMO_TITLE } from "../demo/job.ts";
 import { CommandError, EXIT } from "../failure.ts";
-import { commandLine, runOnCommand } from "../screen/command-line.ts";
+import { goOnCommand } from "../go-on.ts";
+import { commandLine } from "../screen/command-line.ts";
 import { workState } from "../screen/words.ts";
 import { cleanLines, type Terminal } from "../terminal.ts";
 import type { StoreOptions } from "./options.ts";
@@ -34,14 +35,16 @@ export async function waitForWorks(
   store: Store,
   tree: TreeReader,
   ids: readonly WorkId[],
-  timeoutMs: number,
+  { timeoutMs, config }: { readonly timeoutMs: number; readonly config?: string | undefined },
 ): Promise<void> {
   const until = systemClock.monotonic() + timeoutMs;
   for (;;) {
     const open = (await recordsOf(store, ids)).filter((work) => work.state !== "ended");
     if (open.length === 0) return;
     if ((await tree.owner()) === null) {
-      const at = { tree: tree.id, store: store.name };
+      const { executor, executorPath, id } = open[0]!;
+      const agent = { threadId: executor, path: executorPath };
+      const goOn = await goOnCommand(store, agent, { tree: tree.id, store: store.name, config });
       const demo =
         (await tree.record()).title === DEMO_TITLE
           ? `, or: ${commandLine("demo", { resume: true, store: store.name })}`
@@ -49,7 +52,7 @@ export async function waitForWorks(
       throw new CommandError(
         EXIT.notFound,
         "NOT_OWNER",
-        `no process runs the tree, so ${open[0]!.id} cannot end; run it here: ${runOnCommand(open[0]!.executorPath, at)}${demo}`,
+        `no process runs the tree, so ${id} cannot end; run it here: ${goOn}${demo}`,
       );
     }
     if (systemClock.monotonic() >= until) {

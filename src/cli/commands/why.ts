@@ -1,6 +1,6 @@
 /** `coppice why`: why an agent does what it does, or does not. */
 import type { Command } from "commander";
-import { runOnCommand } from "../screen/command-line.ts";
+import { goOnCommand } from "../go-on.ts";
 import { answerCommand } from "../screen/request-lines.ts";
 import { clean, type Terminal, wrap } from "../terminal.ts";
 import { reading, type TreeOptions, withTree } from "./options.ts";
@@ -14,8 +14,8 @@ export function addWhy(program: Command, terminal: Terminal): void {
     .action(async (agent: string, options: TreeOptions) => {
       await reading(options, agent, async (tree, store) => {
         const explanation = await tree.why(agent);
-        const { threadId, path } = await tree.agent(agent);
-        const requests = await tree.requests(threadId);
+        const record = await tree.agent(agent);
+        const requests = await tree.requests(record.threadId);
         if (options.json === true) {
           terminal.json({ ...explanation, requests });
           return;
@@ -27,10 +27,11 @@ export function addWhy(program: Command, terminal: Terminal): void {
           for (const line of wrap(`- ${clean(reason)}`, terminal.columns, "  ")) terminal.line(line);
         }
         for (const request of requests) terminal.line(`Answer: ${answerCommand(request, options)}`);
-        if (requests.length > 0 || (await tree.owner()) !== null) return;
-        const left = await store.read((view) => view.openWorksOf(threadId));
-        if (left.length > 0)
-          terminal.line(`To run it on: ${runOnCommand(path, { tree: tree.id, store: options.store })}`);
+        if ((await tree.owner()) !== null) return;
+        const left = await store.read((view) => view.openWorksOf(record.threadId));
+        if (left.length === 0) return;
+        const goOn = await goOnCommand(store, record, { tree: tree.id, store: options.store });
+        terminal.line(`To run it on: ${goOn}`);
       });
     });
 }

@@ -16,14 +16,6 @@ export function commandLine(command: string, options: GivenOptions, rest = ""): 
   return ["npx coppice", command, ...words, rest].filter((part) => part !== "").join(" ");
 }
 
-/** What runs a tree here that nobody runs, until the work of an agent has ended. */
-export function runOnCommand(
-  path: string,
-  at: { readonly tree: string; readonly store?: string | undefined },
-): string {
-  return commandLine(`agent wait ${path}`, { run: true, ...at });
-}
-
 /** As one word of a shell. */
 function word(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;

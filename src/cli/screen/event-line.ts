@@ -117,7 +117,10 @@ function settledWords(data: JsonObject): string {
   const status = text(data, "status");
   const reason = text(data, "reason");
   if (status === "completed") return "is done";
-  return `ends ${reason === "" || reason === status ? status : `${status}: ${reason.replaceAll("_", " ")}`}`;
+  const ends = `ends ${reason === "" || reason === status ? status : `${status}: ${reason.replaceAll("_", " ")}`}`;
+  const { error } = data;
+  if (error === null || typeof error !== "object" || Array.isArray(error)) return ends;
+  return `${ends}: ${text(error as JsonObject, "code")}: ${text(error as JsonObject, "message")}`;
 }
 
 function text(data: JsonObject, name: string): string {

@@ -37,7 +37,8 @@ export function listLines(
 ): string[] {
   const { activity, status } = thread;
   const doing = status !== "open" ? status : activity.kind;
-  const provider = thread.provider === null ? "no run yet" : providerName(thread.provider, thread.model);
+  const provider =
+    thread.provider === null ? noProvider(thread) : providerName(thread.provider, thread.model);
   const facts = [
     thread.legacy ? "legacy-unthreaded" : provider,
     ...(thread.executions === 0 && !thread.legacy ? [] : [counted(thread.executions, "run")]),
@@ -133,11 +134,17 @@ export function pointName(point: {
   return `${side} message ${point.turnItemId + 1}`;
 }
 
-function providerWords({ provider, model, selection }: ThreadDocument): string {
+/** A run that failed before a provider had accepted it is of none. */
+function noProvider({ executions }: { readonly executions: number }): string {
+  return executions === 0 ? "no run yet" : "no provider has accepted a run yet";
+}
+
+function providerWords({ provider, model, selection, executions }: ThreadDocument): string {
   if (provider !== null) return providerName(provider, model);
+  const none = executions === 0 ? "none yet" : "none has accepted a run yet";
   return selection === null
-    ? "none yet"
-    : `none yet; ${providerName(selection.provider, selection.model)} is chosen`;
+    ? none
+    : `${none}; ${providerName(selection.provider, selection.model)} is chosen`;
 }
 
 function section(terminal: Terminal, title: string, lines: readonly string[]): string[] {

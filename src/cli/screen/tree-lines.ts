@@ -20,6 +20,8 @@ export interface TreeView {
   readonly now: number;
   /** Whether residency is known: only the owner of a tree knows it. */
   readonly live: boolean;
+  /** The id of each agent's thread at the end of its line. */
+  readonly ids?: boolean;
   /** Words in place of the statuses, by path. */
   readonly words?: ReadonlyMap<string, string>;
 }
@@ -57,7 +59,10 @@ export function treeLines(terminal: Terminal, view: TreeView, columns = terminal
       ],
     );
   });
-  return [terminal.paint("dim", clip(head, columns)), ...lines];
+  const table = [terminal.paint("dim", clip(head, columns)), ...lines];
+  if (view.ids !== true) return table;
+  const ids = ["thread", ...view.agents.map(({ threadId }) => threadId)];
+  return table.map((line, index) => `${line}  ${ids[index]!}`);
 }
 
 /** Names with the branches of the tree before them. Agents come sorted by path, so that parents precede children. */

@@ -10,11 +10,14 @@ const DAY = 24 * HOUR;
 
 /** Of a tree that nobody owns the store says what was under way, and nothing is. */
 const STOPPED = "stopped, was running";
+/** What it waited for has come, and a wait that nobody goes on with stands still. */
+const MAY_GO_ON = "answered; goes on when a process runs it";
 
 export function statusWord(status: AgentStatus, owned = true): string {
   if (!owned && (status.kind === "running" || status.kind === "starting")) return STOPPED;
   switch (status.kind) {
     case "waiting":
+      if (status.on.length === 0) return owned ? "goes on" : MAY_GO_ON;
       return `waits for ${status.on.map(shortName).join(", ")}`;
     case "queued":
       return status.position > 0 ? `queued, number ${status.position}` : "queued";
@@ -101,6 +104,12 @@ export function workState(work: WorkRecord, owned = true): string {
 /** Which way a user has come, from a program or a shell, is for the records. */
 export function requesterOf(work: WorkRecord): string {
   return work.requester.kind === "user" ? "user" : work.requester.path;
+}
+
+/** The beginning of a text, on one line, with a mark where there is more. */
+export function beginning(text: string): string {
+  const head = opening(text);
+  return text.trim().includes("\n") ? `${head} …` : head;
 }
 
 /** The beginning of a text, on one line. */

@@ -23,3 +23,10 @@ test.for([
 ] as const)("REC-1 a run that is tried again says why: %j", ([data, what]) => {
   expect(eventLine({ ...RETRYING, data })?.what).toBe(what);
 });
+
+test("OBS-3 a run that fails says with which error", () => {
+  const error = { code: "PROVIDER_REFUSED", message: "no.", status: 400 };
+  const data = { status: "failed", reason: "provider_error", steps: 0, error };
+  const line = eventLine({ ...RETRYING, type: "run.settled", data });
+  expect(line?.what).toBe("ends failed: provider error: PROVIDER_REFUSED: no.");
+});

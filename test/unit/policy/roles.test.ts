@@ -272,8 +272,7 @@ describe("a folder of roles", () => {
       await mkdir(join(folder, "folder.md"));
       await writeFile(join(folder, "huge.md"), "");
       await truncate(join(folder, "huge.md"), 10_000_000);
-      const { files, problems } = await readRoleFolder(folder);
-      const set = loadRoles(files, tools, problems);
+      const set = loadRoles(await readRoleFolder(folder), tools);
       expect([...set.roles.keys()]).toEqual(["default", "explorer", "worker", "a", "b"]);
       expect(set.faults.map(({ details }) => details["field"])).toEqual(["contents"]);
       expect(() => chooseRole("huge", set)).toThrow(/not available/);
