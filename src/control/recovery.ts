@@ -31,10 +31,12 @@ export function recover(tx: Transaction): void {
 
 /** The wall clock was set back since they began: a deadline by it lies further off than anybody was promised (WAI-6). */
 function shiftWaits(tx: Transaction): void {
-  for (const wait of tx.store.dueWaits(tx.treeId, Number.MAX_SAFE_INTEGER)) {
-    const { startedAt, deadlineAt } = wait;
-    if (startedAt <= tx.now) continue;
-    tx.store.putWait({ ...wait, startedAt: tx.now, deadlineAt: tx.now + (deadlineAt - startedAt) });
+  for (const { threadId } of tx.store.openRuns(tx.treeId)) {
+    for (const wait of tx.store.openWaitsOf(threadId)) {
+      const { startedAt, deadlineAt } = wait;
+      if (startedAt <= tx.now) continue;
+      tx.store.putWait({ ...wait, startedAt: tx.now, deadlineAt: tx.now + (deadlineAt - startedAt) });
+    }
   }
 }
 
