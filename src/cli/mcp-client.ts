@@ -8,10 +8,11 @@ import { basename } from "node:path";
 import { sha256 } from "../platform/digest.ts";
 import type { ProfileName } from "../protocol/profile.ts";
 import type { ThreadToolsPolicy } from "../protocol/thread-tools.ts";
-import { HostTree } from "../mcp/host-tree.ts";
+import { HostTree, hostToolFaces, type OpenedTree } from "../mcp/host-tree.ts";
 import { progressOf } from "../mcp/progress.ts";
 import type { McpSurface } from "../mcp/server.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { TreeHandle } from "../runtime/tree-handle.ts";
 import type { Store } from "../store/port.ts";
 import { openSqliteStore } from "../store/sqlite.ts";
 import { installedAgentProgram } from "./agent-programs.ts";
@@ -54,7 +55,7 @@ export async function serveClient(
   );
   if (made.length > 0)
     throw badUse(`a tree that is there keeps what it was made with; leave out --${made.join(", --")}.`);
-  return serveOld(options, token);
+  return serveOld(options, token, note);
 }
 
 async function serveNew(options: ClientOptions, note: (line: string) => void): Promise<ServedClient> {
@@ -63,30 +64,39 @@ async function serveNew(options: ClientOptions, note: (line: string) => void): P
   const workspace = folderOf("--dir", options.dir ?? ".");
   const { provider, model } = (await host.choice(options)) ?? (await installed(note));
   const { path } = newStorePlace(options.store);
-  let open: Opened | null = null;
+  const asked = profile === undefined ? {} : { profile };
+  const made = {
+    ...asked,
+    title: clip(clean(basename(workspace)), TITLE_COLUMNS) || "/",
+    hostDriven: true,
+    provider,
+    workspace,
+    ...(model === null ? {} : { model }),
+    ...(effort === undefined ? {} : { effort }),
+  };
+  let held: HeldRuntime | null = null;
   const client = new HostTree({
-    runtime: { threadTools: THREAD_TOOLS, ...host.settings },
-    asked: profile === undefined ? {} : { profile },
+    faces: hostToolFaces({ threadTools: THREAD_TOOLS, ...host.settings }, asked),
     logger: storeTroubleLogger(note),
-    open: async () => {
-      open ??= await opened(await openSqliteStore({ path }), host);
-      return open.runtime.openTree({
-        title: clip(clean(basename(workspace)), TITLE_COLUMNS) || "/",
-        hostDriven: true,
-        provider,
-        workspace,
-        ...(model === null ? {} : { model }),
-        ...(effort === undefined ? {} : { effort }),
-        ...(profile === undefined ? {} : { profile }),
-      });
+    open: async (id) => {
+      held ??= await heldRuntime(await openSqliteStore({ path }), host);
+      return asRoot(await held.runtime.openTree(id === null ? made : { id }));
     },
   });
-  const tree = () => client.tree;
+  return served(client, async () => held?.[Symbol.asyncDispose]());
+}
+
+function asRoot(tree: TreeHandle): OpenedTree {
+  return { tree, tools: tree.root.tools({ shortTransport: true }) };
+}
+
+function served(client: HostTree, close: () => Promise<void>): ServedClient {
+  const tree = (): TreeHandle | null => client.tree;
   return {
     tools: client.tools,
     tree,
     progress: () => progressOf(tree()),
-    [Symbol.asyncDispose]: async () => open?.[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: close,
   };
 }
 
@@ -100,26 +110,27 @@ async function installed(note: (line: string) => void): Promise<ProviderChoice> 
   return { provider: PRACTICE[0], model: null };
 }
 
-async function serveOld(options: ClientOptions, token: string): Promise<ServedClient> {
+async function serveOld(
+  options: ClientOptions,
+  token: string,
+  note: (line: string) => void,
+): Promise<ServedClient> {
   const host = await hostOf(options);
   await using stack = new AsyncDisposableStack();
   const store = await openForWriting(newStorePlace(options.store));
-  const closing = stack.adopt(store, () => store.close());
-  const reader = await findTree(closing, await treeOf(store, options.tree, token));
+  stack.defer(() => store.close());
+  const reader = await findTree(store, await treeOf(store, options.tree, token));
   await host.requireRunnable(store, reader);
-  const runtime = stack.use(await runtimeOf(store, host));
-  const tree = await runtime.openTree({ id: reader.id });
-  const tools =
-    token === ""
-      ? tree.root.tools({ shortTransport: true })
-      : (await runtime.actAs(token)).tools({ shortTransport: true });
-  const kept = stack.move();
-  return {
-    tools,
-    tree: () => tree,
-    progress: () => progressOf(tree),
-    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  const { runtime } = stack.use(await heldRuntime(store, host));
+  const open = async (): Promise<OpenedTree> => {
+    const tree = await runtime.openTree({ id: reader.id });
+    if (token === "") return asRoot(tree);
+    return { tree, tools: (await runtime.actAs(token)).tools({ shortTransport: true }) };
   };
+  const opened = await open();
+  const client = new HostTree({ faces: opened.tools, open, opened, logger: storeTroubleLogger(note) });
+  const kept = stack.move();
+  return served(client, () => kept.disposeAsync());
 }
 
 async function treeOf(store: Store, tree: string | undefined, token: string): Promise<string | undefined> {
@@ -133,12 +144,13 @@ async function treeOf(store: Store, tree: string | undefined, token: string): Pr
   );
 }
 
-interface Opened extends AsyncDisposable {
+interface HeldRuntime extends AsyncDisposable {
   readonly runtime: Runtime;
 }
 
-async function opened(store: Store, host: Host): Promise<Opened> {
-  const runtime = await runtimeOf(store, host);
+/** Closing it closes its store. */
+async function heldRuntime(store: Store, host: Host): Promise<HeldRuntime> {
+  const runtime = await host.runtime(store, { pace: 0, demo: false, threadTools: THREAD_TOOLS });
   return {
     runtime,
     async [Symbol.asyncDispose]() {
@@ -146,8 +158,4 @@ async function opened(store: Store, host: Host): Promise<Opened> {
       await store.close();
     },
   };
-}
-
-function runtimeOf(store: Store, host: Host): Promise<Runtime> {
-  return host.runtime(store, { pace: 0, demo: false, threadTools: THREAD_TOOLS });
 }

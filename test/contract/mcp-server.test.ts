@@ -1,6 +1,6 @@
 /** A tree as clients of the Model Context Protocol see it: the tools of a host-driven root over the wire, in both revisions. */
 import { describe, expect, onTestFinished, test } from "vitest";
-import { HostTree } from "../../src/mcp/host-tree.ts";
+import { HostTree, hostToolFaces } from "../../src/mcp/host-tree.ts";
 import { progressOf } from "../../src/mcp/progress.ts";
 import { PROGRESS_MS } from "../../src/mcp/server.ts";
 import { silentLogger } from "../../src/platform/logger.ts";
@@ -9,7 +9,6 @@ import { gate, say } from "../../src/providers/scripted/script.ts";
 import { createGates } from "../../src/providers/scripted/gates.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
-import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/port.ts";
 import { type VirtualClock, virtualClock } from "../../src/testing/virtual-clock.ts";
@@ -39,12 +38,13 @@ async function serving(
   onTestFinished(() => runtime.close());
   let fails = given.fails ?? 0;
   const host = new HostTree({
-    runtime: options,
-    asked: {},
+    faces: hostToolFaces(options, {}),
     logger: silentLogger,
-    open: async (): Promise<TreeHandle> => {
-      if ((fails -= 1) >= 0) return runtime.openTree({ provider: "nobody's" });
-      return runtime.openTree(given.id === undefined ? { hostDriven: true } : { id: given.id });
+    open: async (had) => {
+      if ((fails -= 1) >= 0) await runtime.openTree({ provider: "nobody's" });
+      const id = had ?? given.id;
+      const tree = await runtime.openTree(id === undefined ? { hostDriven: true } : { id });
+      return { tree, tools: tree.root.tools({ shortTransport: true }) };
     },
   });
   const tree = () => host.tree;
@@ -218,6 +218,23 @@ describe.each<Revision>(["2025", "2026"])("the server, revision of %s", (revisio
         isError: true,
         structuredContent: { error: expect.stringContaining(why) },
       });
+  });
+
+  test("REC-6 a tree that was lost, as by a machine that has slept, is opened again by the next call", async () => {
+    const { served, host, runtime } = await serving();
+    const client = await served.connect(revision);
+    await client.callTool(call("spawn_agent", { task_name: "one", message: "do it" }));
+    await host.tree!.idle();
+    const { id } = host.tree!;
+    await host.tree!.close();
+    const [waited, listed] = await Promise.all([
+      client.callTool(call("wait_agent")),
+      client.callTool(call("list_agents")),
+    ]);
+    expect(waited.structuredContent).toMatchObject({ messages: [{ from: "/root/one", text: "done" }] });
+    expect(listed).toMatchObject({ isError: false });
+    expect(host.tree).toMatchObject({ id, owned: true });
+    expect((await runtime.trees()).rows).toHaveLength(1);
   });
 
   test("XTR-4 threads are made without asking: the client has asked its user", async () => {
