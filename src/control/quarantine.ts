@@ -1,6 +1,6 @@
 /** Stored messages that cannot be read go to the dead letters, and the agent goes on (MBX-10). */
 import type { AgentRecord } from "../protocol/agent.ts";
-import type { MailId, WorkId } from "../protocol/ids.ts";
+import type { MailId } from "../protocol/ids.ts";
 import type { WorkRecord } from "../protocol/work.ts";
 import type { StoreView } from "../store/port.ts";
 import { deliver } from "./delivery.ts";
@@ -56,12 +56,11 @@ function lostResults(tx: Transaction, agent: AgentRecord): void {
 
 /** Works with a result that has no mail to come with any more. */
 function lostResultsOf(view: StoreView, { threadId }: AgentRecord): WorkRecord[] {
-  const isWaiting = (id: WorkId): boolean => {
-    const work = view.work(id);
-    return work?.executor === threadId && work.state !== "ended" && work.openUnder > 0;
-  };
+  const waiting = view.openWorksOf(threadId).filter(({ openUnder }) => openUnder > 0);
+  if (waiting.length === 0) return [];
   return view.strandedResults(threadId).filter(({ parents, resultMailId }) => {
     const mail = view.mail(resultMailId!);
-    return (mail === undefined || mail.state === "dead_lettered") && parents.some(isWaiting);
+    const isLost = mail === undefined || mail.state === "dead_lettered";
+    return isLost && waiting.some(({ id }) => parents.includes(id));
   });
 }
