@@ -176,7 +176,7 @@ function newestContext(tx: Transaction, threadId: ThreadId): ContextReference | 
 function countChildren(tx: Transaction, threadId: ThreadId): number {
   let count = 0;
   const pages = allOf((page) => {
-    const found = tx.store.childrenOf(threadId, page);
+    const found = tx.store.childrenOf(threadId, { ...page, closed: true });
     count += found.unreadable?.length ?? 0;
     return found;
   });

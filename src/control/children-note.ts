@@ -10,8 +10,9 @@ const BYTES = 1024;
 export function childrenNote(look: Look, agent: AgentRecord): string | null {
   const children = look.store
     .childrenOf(agent.threadId, { limit: 500 })
-    .rows.filter((child) => child.state === "open")
-    .toSorted((a, b) => Number(look.context.loaded(b.threadId)) - Number(look.context.loaded(a.threadId)));
+    .rows.toSorted(
+      (a, b) => Number(look.context.loaded(b.threadId)) - Number(look.context.loaded(a.threadId)),
+    );
   if (children.length === 0) return null;
   const lines = ["Your agents:"];
   let bytes = byteLength(lines[0]!);

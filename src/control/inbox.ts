@@ -137,6 +137,11 @@ export function refuseCommand(tx: Transaction, command: CommandRecord, error: un
   const answer: Json = CoppiceError.is(error)
     ? { ...error.toJSON(), details: error.details }
     : { code: "INVARIANT_BROKEN", message: describeError(error), retryable: false, details: {} };
+  answerRefused(tx, command, answer);
+}
+
+/** With an error, or in the verb's own words; the next command with its id is another one. */
+export function answerRefused(tx: Transaction, command: CommandRecord, answer: Json): void {
   tx.store.putCommand({ ...command, state: "refused", answer, doneAt: tx.now });
   tx.emit("command.applied", null, {}, { commandId: command.id, verb: command.verb, refused: true });
 }

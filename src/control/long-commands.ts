@@ -15,6 +15,7 @@ import { type Mark, markOf } from "./begun.ts";
 import {
   answerCommand,
   answerOf,
+  answerRefused,
   comesAgain,
   type Given,
   givenBy,
@@ -33,6 +34,8 @@ export interface Stages<Answer> {
   readonly mark: Mark | null;
   /** A part of the commit that ends it. */
   readonly done: (tx: Transaction, answer: Answer) => void;
+  /** As `done`, of one that has had no effect: its id is free again. */
+  readonly refused: (tx: Transaction, answer: Answer) => void;
 }
 
 type LongVerb = (tree: Tree, given: JsonObject, stages: Stages<JsonObject>) => Promise<JsonObject>;
@@ -74,6 +77,7 @@ async function answerLong(tree: Tree, command: CommandRecord, act: LongVerb): Pr
         noteAnswer(tx, given, answer);
         answerCommand(tx, command, answer);
       },
+      refused: (tx, answer) => answerRefused(tx, command, answer),
     });
     return false;
   } catch (error) {
@@ -102,6 +106,7 @@ export async function doLong(
       begin,
       mark: markOf(given),
       done: (tx, answer) => noteAnswer(tx, given, answer),
+      refused: () => undefined,
     });
   } catch (error) {
     return doneMeanwhile(tree, given, error);

@@ -288,9 +288,10 @@ export class Tree implements PlanContext {
   lose(why: string): void {
     if (this.state === "lost") return;
     this.state = "lost";
-    this.jobs.callOff();
+    const reason = new RejectedError("FENCED", `tree ${this.treeId}: ${why}.`, { treeId: this.treeId });
+    this.jobs.callOff(reason);
     this.shared.logger.warn({ treeId: this.treeId, why }, "tree lost");
-    this.abandon(new RejectedError("FENCED", `tree ${this.treeId}: ${why}.`, { treeId: this.treeId }));
+    this.abandon(reason);
     this.#onLost(why);
   }
 

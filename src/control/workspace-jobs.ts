@@ -6,6 +6,7 @@
  * - J2 Its agent's next run waits for them, with neither permit nor slot (`dispatch.ts`); when the tree is given back
  *   they have a limited time to end.
  */
+import { InterruptedError } from "../protocol/errors.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { Clock } from "../platform/clock.ts";
 
@@ -55,8 +56,8 @@ export class WorkspaceJobs {
   }
 
   /** The tree is another's: what is under way is called off, and what waits finds that it is. */
-  callOff(): void {
-    this.#over.abort();
+  callOff(reason: Error): void {
+    this.#over.abort(reason);
   }
 
   /** Waits for all of them, calls off those that take longer, and leaves those that do not hear it to themselves. */
@@ -67,7 +68,7 @@ export class WorkspaceJobs {
     if (this.#last.size === 0) return;
     const left = Promise.withResolvers<void>();
     const timers = [
-      clock.setTimer(closeDeadlineMs, () => this.callOff(), { keepAlive: true }),
+      clock.setTimer(closeDeadlineMs, () => this.callOff(givenBack()), { keepAlive: true }),
       clock.setTimer(closeDeadlineMs + interruptGraceMs, left.resolve, { keepAlive: true }),
     ];
     await Promise.race([this.#none(), left.promise]);
@@ -77,4 +78,11 @@ export class WorkspaceJobs {
   async #none(): Promise<void> {
     while (this.#last.size > 0) await Promise.all(this.#last.values());
   }
+}
+
+function givenBack(): InterruptedError {
+  return new InterruptedError(
+    "RUNTIME_CLOSED",
+    "the tree was given back while this went on in a workspace, and it was called off; open the tree again.",
+  );
 }

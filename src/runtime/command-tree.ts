@@ -247,7 +247,8 @@ async function applyHere(
 
 function receiptOf(row: CommandRecord): CommandReceipt {
   const answer = row.answer as JsonObject;
-  if (row.state === "done") return { appliedBy: "owner", answer };
+  // A refusal in the verb's own words is no error.
+  if (row.state === "done" || answer["code"] === undefined) return { appliedBy: "owner", answer };
   throw refusalOf(answer);
 }
 

@@ -163,7 +163,8 @@ export interface StoreView {
     under: AgentPath,
     page: PageRequest & { readonly closed?: boolean },
   ): Page<AgentRecord>;
-  childrenOf(id: ThreadId, page: PageRequest): Page<AgentRecord>;
+  /** Right below it, oldest first; closed ones only when asked for. */
+  childrenOf(id: ThreadId, page: PageRequest & { readonly closed?: boolean }): Page<AgentRecord>;
   /** How many children an agent has that are open. */
   openChildren(id: ThreadId): number;
   /** Sum of the usage of all agents at or below a path (BUD-4). */

@@ -50,7 +50,11 @@ export const recordCases = {
       assert.equal(view.agentAt(tree, "/root/worker")?.threadId, worker);
       assert.equal(view.agentAt(tree, "/root/nobody"), undefined);
       assert.equal(view.agentByToken(`digest of ${worker}`)?.threadId, worker);
-      assert.equal(view.childrenOf(root, { limit: 99 }).rows.length, 1 + paths.length);
+      assert.equal(view.childrenOf(root, { limit: 99, closed: true }).rows.length, 1 + paths.length);
+      assert.deepEqual(
+        view.childrenOf(root, { limit: 99 }).rows.map(({ state }) => state),
+        paths.map(() => "open"),
+      );
       assert.deepEqual(
         [root, worker].map((id) => view.openChildren(id)),
         [paths.length, 0],

@@ -130,14 +130,23 @@ export function restoreCheckpoint(
   ports: ThreadPorts,
   tree: Tree,
   { thread, run, ...request }: RestoreRequest & { readonly thread: string; readonly run: string },
-  { begin, mark, done }: Stages<RestoreAnswer>,
+  { begin, mark, done, refused }: Stages<RestoreAnswer>,
 ): Promise<RestoreAnswer> {
   return alone(ports, tree, thread, run, async (found, within) => {
     const restored = await tree.transact((tx) => begunBefore(tx, found, begin, mark));
     const come = restored ?? (await restore(ports, tree, found, request, within, mark));
-    await tree.transact((tx) => done(tx, come));
+    await tree.transact((tx) => {
+      if (!isRefusal(come)) return done(tx, come);
+      mark?.forget(tx);
+      refused(tx, come);
+    });
     return come;
   });
+}
+
+/** It had no effect, and may be given again under its id once what was in its way is not. */
+function isRefusal(come: RestoreAnswer | Removed): boolean {
+  return come.status === "refused" || (come.status === "missing" && !come.lasting);
 }
 
 function begunBefore(
@@ -189,14 +198,14 @@ export function removeCheckpoint(
   ports: ThreadPorts,
   tree: Tree,
   { thread, run }: { readonly thread: string; readonly run: string },
-  { begin, done }: Stages<Removed>,
+  { begin, done, refused }: Stages<Removed>,
 ): Promise<Removed> {
   return alone(ports, tree, thread, run, async ({ folder, ref, run: { id } }, within) => {
     begin();
     const gone = await ports.capture.remove(folder, ref, within);
     await tree.transact((tx) => {
       if (gone.status === "ready") noteRemoved(tx, id);
-      done(tx, gone);
+      (isRefusal(gone) ? refused : done)(tx, gone);
     });
     return gone;
   });

@@ -41,7 +41,11 @@ function answering<Answer>(
   stages: Stages<JsonObject>,
   wordsOf: (answer: Answer) => JsonObject,
 ): Stages<Answer> {
-  return { ...stages, done: (tx, answer) => stages.done(tx, wordsOf(answer)) };
+  return {
+    ...stages,
+    done: (tx, answer) => stages.done(tx, wordsOf(answer)),
+    refused: (tx, answer) => stages.refused(tx, wordsOf(answer)),
+  };
 }
 
 function named({ id }: HandoffRecord): JsonObject {

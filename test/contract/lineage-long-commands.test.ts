@@ -5,6 +5,7 @@ import type { CommandVerb } from "../../src/protocol/command.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { fail, repeat, say } from "../../src/providers/scripted/script.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
+import { commandTree } from "../../src/runtime/command-tree.ts";
 import type { FaultPlan } from "../../src/testing/faulty-store.ts";
 import { harness, type Harness, STORES } from "../support/harness.ts";
 import { heldCapture } from "../support/held-capture.ts";
@@ -18,7 +19,7 @@ const ROW = { id: POSTED, state: "pending", answer: null, doneAt: null } as cons
 describe.each(STORES)("commands of several commits on %s", (store) => {
   /** A thread of two runs with checkpoints; a restore stays under way until it is let go on, or called off. */
   async function open() {
-    const { capture, held, removed, refuse, restores } = heldCapture();
+    const { capture, held, removed, refuse, answers, restores } = heldCapture();
     const refuses = scripted({ "*": [repeat(fail({ code: "PROVIDER_REFUSED", accepted: false }))] });
     const h = await harness({
       store,
@@ -32,7 +33,7 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
     await h.tree.control.tree.jobs.of(h.tree.id);
     const run = (await h.runtime.threads.checkpoints(h.tree.id)).rows[0]!.runId;
     const { threads } = h.runtime;
-    return { h, threads, id: h.tree.id, run, held, removed, refuse, restores };
+    return { h, threads, id: h.tree.id, run, held, removed, refuse, answers, restores };
   }
 
   const underWay = (h: Harness, held: readonly unknown[], count = 1) =>
@@ -242,6 +243,66 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
     await underWay(h, held);
     held[0]!();
     expect(await restored).toMatchObject({ status: "ready" });
+  });
+
+  const inTheWay = { status: "refused", reason: "files are in the way", paths: ["a"] } as const;
+  const busy = { status: "missing", reason: "it is locked", lasting: false } as const;
+
+  test.for([
+    ["restore_checkpoint", inTheWay, true],
+    ["restore_checkpoint", busy, true],
+    ["restore_checkpoint", { ...busy, lasting: true }, false],
+    ["remove_checkpoint", busy, true],
+  ] as const)("C1.18 C3.12 %s that is answered %o: its id is free is %s", async ([verb, answer, free]) => {
+    for (const from of ["here", "inbox"] as const) {
+      const { h, threads, id, run, held, answers, removed, restores } = await open();
+      const ask = (overwrite: boolean): Promise<unknown> => {
+        if (from === "here" && verb === "remove_checkpoint")
+          return threads.removeCheckpoint(id, run, { commandId: "once" });
+        if (from === "here") return threads.restoreCheckpoint(id, { run, overwrite, commandId: "once" });
+        const given = { thread: id, run, ...(verb === "remove_checkpoint" ? {} : { overwrite }) };
+        return commandTree(h.store, id, verb, given, {
+          clock: h.clock,
+          provenDead: () => false,
+          commandId: "once",
+        }).then((receipt) => receipt.answer);
+      };
+      const inTime = async (asked: Promise<unknown>): Promise<unknown> => {
+        let come: unknown;
+        void asked.then(
+          (value) => (come = value),
+          (error: unknown) => (come = error),
+        );
+        await until(h, "it is answered", () => {
+          held[0]?.();
+          return come !== undefined;
+        });
+        return come;
+      };
+      answers.push(answer);
+      expect(await inTime(ask(false))).toEqual(answer);
+      // The same again, and again.
+      for (let again = 0; again < 2; again += 1)
+        expect(await inTime(ask(false))).toMatchObject(free ? ready : answer);
+      expect(restores() + removed.length).toBe(free ? 1 : 0);
+      // Another command under the id of one that was done is refused.
+      if (verb === "restore_checkpoint")
+        expect(await inTime(ask(true))).toMatchObject({ code: "COMMAND_ID_CONFLICT" });
+    }
+  });
+
+  test.for([
+    ["lost", "FENCED"],
+    ["given back", "RUNTIME_CLOSED"],
+  ] as const)("C1.18 REC-6 a restore that is cut off because its tree is %s says so", async ([how, code]) => {
+    const { h, threads, id, run, held } = await open();
+    const cut = Promise.allSettled([threads.restoreCheckpoint(id, { run })]);
+    await underWay(h, held);
+    if (how === "lost") h.tree.control.tree.lose("its lease was taken over");
+    const closed = how === "lost" ? undefined : h.tree.close();
+    await h.clock.advance(60_000);
+    expect(await cut).toMatchObject([{ status: "rejected", reason: { code } }]);
+    await closed;
   });
 
   test("C3.12 of a rollback and another command at once with one id, one is done and nothing of the other", async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { childPath, ROOT_PATH } from "../../src/protocol/agent-path.ts";
 import type { RuntimeEvent } from "../../src/protocol/events.ts";
 import type { StreamEvent } from "../../src/runtime/event-stream.ts";
 import {
@@ -13,6 +14,7 @@ import {
   together,
   wait,
 } from "../../src/providers/scripted/script.ts";
+import { sampleId } from "../../src/testing/store-records.ts";
 import { turn } from "../../src/testing/virtual-clock.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { withEveryChangeTold } from "../support/changes.ts";
@@ -405,6 +407,39 @@ describe.each(STORES)("what a run is told of its children on %s", (store) => {
     const first = named.slice(0, children.length - 1);
     expect(first.filter((path) => !children.includes(path as never))).toEqual([]);
     expect(named.some((path) => !children.includes(path as never))).toBe(true);
+  });
+
+  test("OBS-6 however many were closed before, those that live are named, and no closed one is read", async () => {
+    await using h = await harness({
+      store,
+      scripts: { "/root": [repeat(say("ok"))], "*": [repeat(say("done"))] },
+    });
+    const { agent, work } = await h.tree.root.spawn("gone", "work");
+    await work.outcome();
+    await agent.close();
+    const { tree } = h.tree.control;
+    await tree.commit((tx) => {
+      const gone = tx.store.agent(agent.threadId)!;
+      for (let at = 0; at < 500; at += 1) {
+        const threadId = sampleId("thread", `gone${at}`);
+        tx.store.putAgent({
+          ...gone,
+          threadId,
+          path: childPath(ROOT_PATH, `gone_${at}`),
+          tokenDigest: threadId,
+        });
+      }
+    });
+    for (const name of ["alive", "well"]) await (await h.tree.root.spawn(name, "work")).work.outcome();
+    await h.ask("who is there?");
+    const note = look(h)
+      .inputs("/root", -1)
+      .find((text) => text.includes("Your agents:"))!;
+    expect(note.slice(note.indexOf("Your agents:"))).toMatch(
+      /^Your agents:\n- \/root\/alive: idle\n- \/root\/well: idle/,
+    );
+    const { rows } = await h.store.read((view) => view.childrenOf(h.tree.id, { limit: 500 }));
+    expect(rows.map(({ path }) => path)).toEqual(["/root/alive", "/root/well"]);
   });
 
   test("OBS-6 long names end it within its bytes, grandchildren and closed ones are left out", async () => {

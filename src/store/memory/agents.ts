@@ -36,6 +36,7 @@ export function agentRows(journal: Journal, freeze: Freeze): MemoryAgents {
   const billed = trees.index((tree) => tree.billedTo?.treeId ?? null);
   const newestTrees = trees.paged(() => "all");
   const children = agents.paged((agent) => agent.parent);
+  const openOnes = agents.paged((agent) => (agent.state === "open" ? agent.parent : null));
   const openChildren = agents.index((agent) => (agent.state === "open" ? agent.parent : null));
   const roots = agents.paged((agent) => (agent.parent === null ? listsOf(agent) : null));
   const workers = agents.index(({ state, config }) => (state === "open" ? config.workspace : null));
@@ -105,7 +106,8 @@ export function agentRows(journal: Journal, freeze: Freeze): MemoryAgents {
       if (unreadable.length === 0) return { rows: found, next };
       return { rows: found.filter((agent) => !isBroken(agent)), unreadable, next };
     },
-    childrenOf: (id, page) => children.readablePage(id, page, "oldest first"),
+    childrenOf: (id, page) =>
+      (page.closed === true ? children : openOnes).readablePage(id, page, "oldest first"),
     openChildren: (id) => openChildren.stored(id).length,
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => totalsOf(within(tree, under).map((agent) => agent.usage))),

@@ -57,6 +57,7 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
   const stands = connection.statement("SELECT 1 FROM agents WHERE tree = ? AND path = ?");
   const byToken = agents.list("WHERE token = ?");
   const children = agents.readablePages("parent = ?", "oldest first");
+  const openOnes = agents.readablePages("parent = ? AND open = 1", "oldest first");
   const openChildren = connection.statement("SELECT COUNT(*) FROM agents WHERE parent = ? AND open = 1");
   const relist = connection.statement(
     "UPDATE agents SET state = ?, workspace = ?, lineage = ? WHERE number = ?",
@@ -108,7 +109,7 @@ export function agentRows(connection: Connection, threads: ThreadNumbers): Agent
       );
       return agents.readablePage(rows, limit, 2);
     },
-    childrenOf: (id, page) => children(page, threads.find(id)),
+    childrenOf: (id, page) => (page.closed === true ? children : openOnes)(page, threads.find(id)),
     openChildren: (id) => openChildren.get(threads.find(id))![0] as number,
     usageUnder: (tree, under) =>
       usage.sum(tree, under, () => {
