@@ -21,8 +21,13 @@ import { isThreadId } from "../protocol/ids.ts";
 import { sentence } from "./screen/words.ts";
 import { Terminal } from "./terminal.ts";
 
+/** For every command, wherever it stands: as NO_COLOR in the environment. */
+const PLAIN = "--no-color";
+
 export async function main(args: readonly string[]): Promise<void> {
-  process.exitCode = await run(args, new Terminal());
+  const plain = optionsOf(args).indexOf(PLAIN);
+  if (plain !== -1) process.env["NO_COLOR"] = "1";
+  process.exitCode = await run(args.toSpliced(plain === -1 ? args.length : plain, 1), new Terminal());
   await flushed();
   // A tool or a provider that ignores its end must not hold the process.
   process.exit();
@@ -69,7 +74,7 @@ export function programOf(terminal: Terminal): Command {
     .version(version())
     .configureHelp({ showGlobalOptions: false, subcommandTerm: (command) => command.name() })
     .helpCommand("help [command]", "the help of a command")
-    .addHelpText("after", `\n${EXIT_CODES}`)
+    .addHelpText("after", `\nWithout colours: NO_COLOR=1, or ${PLAIN}.\n\n${EXIT_CODES}`)
     .exitOverride()
     .enablePositionalOptions();
   addHome(program, terminal, version());
@@ -90,18 +95,20 @@ export function programOf(terminal: Terminal): Command {
   return program;
 }
 
-function misused(error: CommanderError, faults: string, { path, unknown }: Meant): Error {
+function misused(error: CommanderError, faults: string, { path, unknown, similar }: Meant): Error {
   const help = `See: npx ${path} --help`;
   const misnamed = ["commander.excessArguments", "commander.unknownCommand"].includes(error.code);
-  if (misnamed && unknown !== null) return badUse(`there is no command ${unknown}. ${help}`);
+  if (misnamed && unknown !== null)
+    return badUse(`there is no command ${unknown}.${meantWord(similar)} ${help}`);
   const message = faults.trim().replace(/^error: /, "");
   return badUse(`${sentence(message === "" ? error.message : message)} ${help}`);
 }
 
 /** `help` of a command that there is not: commander would show another one's. */
 function requireHelped(program: Command, args: readonly string[]): void {
-  const { path, unknown, helps } = meant(program, args);
-  if (helps && unknown !== null) throw badUse(`there is no command ${unknown}. See: npx ${path} --help`);
+  const { path, unknown, helps, similar } = meant(program, args);
+  if (helps && unknown !== null)
+    throw badUse(`there is no command ${unknown}.${meantWord(similar)} See: npx ${path} --help`);
 }
 
 function failedAt(command: Command | null): FailedAt {
@@ -132,6 +139,8 @@ interface Meant {
   readonly path: string;
   /** What stands where the name of a command would. */
   readonly unknown: string | null;
+  /** A command there whose name is near to that. */
+  readonly similar: string | null;
   /** Its help is asked for with the word, not the option. */
   readonly helps: boolean;
 }
@@ -145,10 +154,33 @@ function meant(program: Command, args: readonly string[]): Meant {
     const next = command.commands.find((child) => child.name() === word);
     if (next !== undefined) names.push(word);
     else if (word === "help" && !helps) helps = true;
-    else return { path: names.join(" "), unknown: word, helps };
+    else return { path: names.join(" "), unknown: word, similar: similarTo(word, command), helps };
     command = next ?? command;
   }
-  return { path: names.join(" "), unknown: null, helps };
+  return { path: names.join(" "), unknown: null, similar: null, helps };
+}
+
+function meantWord(similar: string | null): string {
+  return similar === null ? "" : ` Did you mean ${similar}?`;
+}
+
+/** One letter more, less, other or swapped. */
+function similarTo(word: string, { commands }: Command): string | null {
+  const names = commands.map((command) => command.name());
+  return names.find((name) => variants(word).has(name) || variants(name).has(word)) ?? null;
+}
+
+/** A word with one letter left out, replaced by any, or swapped with the next. */
+function variants(word: string): ReadonlySet<string> {
+  const at = Array.from(word, (_, index) => [word.slice(0, index), word.slice(index)] as const);
+  const letters = "abcdefghijklmnopqrstuvwxyz";
+  return new Set(
+    at.flatMap(([before, after]) => [
+      before + after.slice(1),
+      `${before}${after[1] ?? ""}${after[0]!}${after.slice(2)}`,
+      ...Array.from(letters, (letter) => before + letter + after.slice(1)),
+    ]),
+  );
 }
 
 /** What is neither an option nor the value of one of the program's own, which stand before the command. */

@@ -5,6 +5,7 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Store } from "../store/port.ts";
 import { openSqliteStore } from "../store/sqlite.ts";
 import { badUse, CommandError, EXIT } from "./failure.ts";
+import { commandLine } from "./screen/command-line.ts";
 
 /** The folder in a checkout that a demo leaves its store in; git does not look into it. */
 const LOCAL_FOLDER = ".coppice";
@@ -61,10 +62,24 @@ export function requireStore(place: StorePlace): void {
     throw new CommandError(
       EXIT.store,
       "STORE_IO",
-      `there is no store at ${place.path} (from ${place.from}). Make one with: npx coppice demo, or npx coppice thread new. Or name another with --store.`,
+      `there is no store at ${place.path} (from ${place.from})${madeElsewhere(place)}. Make one with: ${makers(place)}. Or name another with --store.`,
     );
   }
   requireFile(place.path);
+}
+
+/** Where one is made is not where one was looked for last: what nobody names lies in this folder. */
+function madeElsewhere({ from }: StorePlace): string {
+  return from === "your data folder"
+    ? `, and none in ${resolve(LOCAL_FOLDER)}, where one would be made, or in a ${LOCAL_FOLDER} above`
+    : "";
+}
+
+function makers({ path, from }: StorePlace): string {
+  const at = from === "--store" ? { store: path } : {};
+  return [commandLine("run", at, '"…"'), commandLine("demo", at), commandLine("thread new", at)].join(
+    ", or ",
+  );
 }
 
 function requireFile(path: string): void {

@@ -150,7 +150,7 @@ function closingItems(
 ): ItemBody[] {
   const bodies: ItemBody[] = [];
   bodies.push(...partialItems(run, partial));
-  bodies.push(...closeOpenCalls(tx, agent, run, `aborted: ${why} by the user or another agent`));
+  bodies.push(...cutOpenCalls(tx, run, `aborted: ${why} by the user or another agent`));
   if (why === "interrupted") bodies.push(INTERRUPTED);
   return bodies;
 }
@@ -172,24 +172,24 @@ function keepRequests(tx: Transaction, agent: AgentRecord, run: RunRecord | null
   appendItems(tx, agent, run, [...told.map((mail) => itemOf(tx, mail)), INTERRUPTED]);
 }
 
-/** Results for tool calls that got none, so that no call is left dangling. */
-export function closeOpenCalls(
-  tx: Transaction,
-  agent: AgentRecord,
-  run: RunRecord,
-  text: string,
-): ItemBody[] {
-  const items = itemsOfRun(tx, run);
-  const since = items.findLast((item) => item.kind === "assistant")?.at ?? tx.now;
-  return openCalls(items).map((call) => ({
+/** Results for tool calls that are cut off now and got none, so that no call is left dangling. */
+export function cutOpenCalls(tx: Transaction, run: RunRecord, text: string): ItemBody[] {
+  const since = itemsOfRun(tx, run).findLast((item) => item.kind === "assistant")?.at ?? tx.now;
+  const elapsedMs = tx.now - since;
+  return closeOpenCalls(tx, run, `${text} after ${elapsedMs} ms`, elapsedMs);
+}
+
+/** The same for calls that ended nobody knows when, with their process: no time is told. */
+export function closeOpenCalls(tx: Transaction, run: RunRecord, text: string, elapsedMs = 0): ItemBody[] {
+  return openCalls(itemsOfRun(tx, run)).map((call) => ({
     kind: "tool_result",
     callId: call.callId,
     name: call.type === "tool_call" ? call.name : call.kind,
-    output: `${text} after ${tx.now - since} ms`,
+    output: text,
     isError: true,
     mailIds: [],
     waitId: null,
-    elapsedMs: tx.now - since,
+    elapsedMs,
   }));
 }
 

@@ -88,7 +88,7 @@ function endPending(tx: Transaction, agent: AgentRecord, error: unknown): void {
   const failure = { code, message: tx.context.redact(describeError(error)), status: null };
   const run = agent.currentRun === null ? undefined : tx.store.run(agent.currentRun);
   if (run !== undefined) {
-    appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, "aborted: the agent could not be loaded"));
+    appendItems(tx, agent, run, closeOpenCalls(tx, run, "aborted: the agent could not be loaded"));
     settleRun(tx, run.id, { status: "failed", reason: "failed", text: run.text, error: failure });
   }
   const unsent: MailRecord[] = [];

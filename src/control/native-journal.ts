@@ -27,7 +27,7 @@ import { admitRequest } from "./budget-scopes.ts";
 import { charge, pricedUsage } from "./charge.ts";
 import { allWaiting } from "./collect.ts";
 import { inTime } from "./close-session.ts";
-import { closeOpenCalls } from "./interrupt.ts";
+import { cutOpenCalls } from "./interrupt.ts";
 import { appendItems, currentRun } from "./runs.ts";
 import { joinStep, recordStep } from "./steps.ts";
 import type { RunStart } from "./start-run.ts";
@@ -188,7 +188,7 @@ export class NativeJournal implements NativePorts {
       (tx) => {
         const run = currentRun(tx, id);
         const agent = tx.agent(run.threadId);
-        return { ...appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, text)), run };
+        return { ...appendItems(tx, agent, run, cutOpenCalls(tx, run, text)), run };
       },
       (value) => this.#session.absorb(value),
     );

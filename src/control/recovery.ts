@@ -166,7 +166,7 @@ const STOPPED: Loss = { because: "the runtime was stopped" };
 export function loseRun(tx: Transaction, run: RunRecord, loss: Loss = STOPPED): void {
   const agent = tx.agent(run.threadId);
   const unreported = requestUnderWay(tx, run);
-  appendItems(tx, agent, run, closeOpenCalls(tx, agent, run, `outcome unknown: ${loss.because}`));
+  appendItems(tx, agent, run, closeOpenCalls(tx, run, `outcome unknown: ${loss.because}`));
   const retried = agent.config.onLostRun === "retry" ? retryable(tx, run) : [];
   settleRun(tx, run.id, {
     status: "interrupted",

@@ -174,3 +174,25 @@ test("`coppice` names the store that `run` would make, and `run`", async () => {
     else process.env["XDG_DATA_HOME"] = XDG_DATA_HOME;
   }
 });
+
+test.for([
+  ["tre", "there is no command tre. Did you mean tree? See: npx coppice --help"],
+  ["thread swtich x", "there is no command swtich. Did you mean switch? See: npx coppice thread --help"],
+  ["help wroks", "there is no command wroks. Did you mean works?"],
+  ["zebra", "there is no command zebra. See:"],
+])("`%s` is told what was meant, where a name is near", async ([command, said]) => {
+  const { exit, aside } = await ended(command!.split(" "));
+  expect([exit, aside]).toEqual([2, expect.stringContaining(said!)]);
+});
+
+test("a store that is not there is told with all that makes one, where it was named", async () => {
+  const missing = join(place.path, "missing.db");
+  const { exit, aside } = await ended(["tree", "--store", missing]);
+  expect(exit).toBe(5);
+  for (const maker of [
+    `run --store ${missing} "…"`,
+    `demo --store ${missing}`,
+    `thread new --store ${missing}`,
+  ])
+    expect(aside).toContain(`npx coppice ${maker}`);
+});

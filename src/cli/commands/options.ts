@@ -28,7 +28,7 @@ export interface Told {
 /** The option that names a store, with its words. */
 export const STORE_OPTION = [
   "--store <file>",
-  "the store; else COPPICE_STORE, the newest in ./.coppice, or your data folder",
+  "the store; else COPPICE_STORE, the newest in .coppice here or in a folder above, or your data folder",
 ] as const;
 
 export function withStore(command: Command, { json, example }: Told): Command {

@@ -133,13 +133,23 @@ function infoOf(entry: ModelEntry): ModelInfo {
 /** Callers in JavaScript, and older packages, hand in models of other specifications. */
 function supported(name: string, model: LanguageModel): LanguageModelV4 {
   const version: unknown = (model as Partial<LanguageModel> | null | undefined)?.specificationVersion;
-  if (version === "v4") return model as LanguageModelV4;
+  if (version === "v4") return streaming(name, model as LanguageModelV4);
   const found = typeof version === "string" ? `specification ${version}` : "no specification";
   throw new RejectedError(
     "MODEL_UNSUPPORTED",
     `The model "${name}" implements ${found} of the AI SDK, and only v4 is supported; update its package, for example to ` +
       "@ai-sdk/openai@4.",
     { model: name, specification: typeof version === "string" ? version : null },
+  );
+}
+
+/** One of the user's own may answer whole and not stream. */
+function streaming(name: string, model: LanguageModelV4): LanguageModelV4 {
+  if (typeof (model as Partial<LanguageModelV4>).doStream === "function") return model;
+  throw new RejectedError(
+    "MODEL_UNSUPPORTED",
+    `The model "${name}" has no \`doStream\`, which is what is called of it, never \`doGenerate\`; give it one that streams its answer.`,
+    { model: name, missing: "doStream" },
   );
 }
 

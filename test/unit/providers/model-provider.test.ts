@@ -57,6 +57,7 @@ describe("models", () => {
     ["specification v2", { ...model, specificationVersion: "v2" }],
     ["no specification", "openai/gpt-5"],
     ["no specification", undefined],
+    ["no `doStream`", { ...model, doStream: undefined }],
   ])("of %s are refused by name", async ([what, wrong]) => {
     const given = wrong as LanguageModelV4;
     const refusal = { code: "MODEL_UNSUPPORTED", message: expect.stringContaining(what as string) };
