@@ -19,6 +19,7 @@ import type {
   NativeHistoryPage,
   NativeThread,
 } from "../../protocol/native-events.ts";
+import type { ThreadCapabilities } from "../../protocol/provider-capabilities.ts";
 import type { NativeRef } from "../../protocol/provider-thread.ts";
 import { Feed } from "../feed.ts";
 import type { HeldServer } from "../held-servers.ts";
@@ -32,7 +33,6 @@ import type {
   NativeSession,
   NativeSessionInput,
 } from "../port.ts";
-import { OPENCODE_CAPABILITIES } from "./capabilities.ts";
 import {
   busy,
   closed,
@@ -44,7 +44,7 @@ import {
   refused,
 } from "./failures.ts";
 import { OpenCodeDirectoryClient } from "./directory-client.ts";
-import { firstRemoved, historyOf, type OpenCodeTurnSaid } from "./history.ts";
+import { firstRemoved, historyOf, nativeThread, type OpenCodeTurnSaid } from "./history.ts";
 import {
   type OpenCodeApprovals,
   type OpenCodePolicy,
@@ -64,6 +64,7 @@ export interface OpenCodeSessionOptions {
   /** Null where the agent has no tools. */
   readonly seated: SeatedAgent | null;
   readonly approvals: OpenCodeApprovals;
+  readonly capabilities: ThreadCapabilities;
   readonly clock: Clock;
   /** Milliseconds in which a turn has to be taken. */
   readonly deadlineMs: number;
@@ -76,7 +77,7 @@ type TurnInput = Parameters<NativeSession["startTurn"]>[0];
 const SPARE_MS = 30_000;
 
 export class OpenCodeSession implements NativeSession, OpenCodeListener {
-  readonly negotiated = OPENCODE_CAPABILITIES;
+  readonly negotiated: ThreadCapabilities;
   readonly #options: OpenCodeSessionOptions;
   readonly #directory: OpenCodeDirectoryClient;
   readonly #feed = new Feed<NativeEvent>();
@@ -95,6 +96,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
 
   constructor(options: OpenCodeSessionOptions) {
     this.#options = options;
+    this.negotiated = options.capabilities;
     this.#directory = new OpenCodeDirectoryClient(options.held.server.client, options.directory);
     this.#name = `${SERVER_NAME}_${sha256(options.input.threadId).slice(0, 8)}`;
   }
@@ -248,6 +250,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       reply: async ({ path, body }) => void (await this.#directory.post(path, body)),
       stop: () => this.#directory.abort(thread),
       onEnded: () => this.#end(turn),
+      server: this.#server,
     });
     return turn;
   }
@@ -311,7 +314,11 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   }
 
   #policy(effects: NativePolicy["effects"]): OpenCodePolicy {
-    return policyOf(effects, this.#options.approvals, this.#name);
+    const { approvals, capabilities } = this.#options;
+    return policyOf(effects, approvals, {
+      server: this.#name,
+      nativeAgents: capabilities.subagents.native,
+    });
   }
 
   /** Rules cannot be taken back: where they do not take the place of all that are there, the conversation is not used. */
@@ -344,13 +351,4 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     const { boundTo } = this.#server;
     return boundTo === null ? refOf(id) : { ...refOf(id), fingerprint: boundTo };
   }
-}
-
-function nativeThread(
-  ref: NativeRef,
-  turns: readonly OpenCodeTurnSaid[],
-  forkedFrom: NativeRef | null,
-): NativeThread {
-  const named = turns.map(({ id }) => refOf(id));
-  return { ref, head: named.at(-1) ?? null, turns: named, forkedFrom };
 }

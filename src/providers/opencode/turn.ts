@@ -13,6 +13,7 @@ import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/na
 import type { ProviderError } from "../json-rpc.ts";
 import type { ToolRequest } from "../mcp-bridge/seat.ts";
 import { NOTHING_USED, questionText, type Told } from "../turn-told.ts";
+import { OpenCodeChildren, type OpenCodeChildrenOptions } from "./children.ts";
 import { isNotThere } from "./failures.ts";
 import { failureOf, itemOf, refOf, retriedFailure, usageOf } from "./translate.ts";
 import {
@@ -45,6 +46,8 @@ export interface OpenCodeTurnOptions {
   /** Has it stopped; resolves with the acknowledgement. */
   readonly stop: () => Promise<unknown>;
   readonly onEnded: () => void;
+  /** Where conversations of its own agents are heard. */
+  readonly server: OpenCodeChildrenOptions["server"];
 }
 
 /** As often as a request is made again; how long OpenCode waits in between doubles from two seconds on. */
@@ -59,6 +62,7 @@ export class OpenCodeTurn {
   readonly #open = new Map<string, { readonly kind: "text" | "reasoning"; text: string }>();
   readonly #calls = new Map<string, OpenCodeTool>();
   readonly #done = new Set<string>();
+  readonly #children: OpenCodeChildren;
   readonly #asked = new Map<string, (answer: NativeAnswer) => Promise<void>>();
   #sending = false;
   #sent = false;
@@ -72,6 +76,11 @@ export class OpenCodeTurn {
 
   constructor(options: OpenCodeTurnOptions) {
     this.#options = options;
+    this.#children = new OpenCodeChildren({
+      server: options.server,
+      tell: (event) => this.#say(event),
+      asks: (event) => this.heard(event),
+    });
     this.#taken.promise.catch(() => undefined);
   }
 
@@ -182,6 +191,7 @@ export class OpenCodeTurn {
         return;
       case "tool":
         this.#calls.set(part.id, part);
+        this.#children.called(part);
         if (part.state.status === "completed" || part.state.status === "error") this.#over(part);
         return;
       case "step-finish":
@@ -232,6 +242,7 @@ export class OpenCodeTurn {
   #finish(): void {
     for (const [id, { kind, text }] of this.#open) this.#whole(id, kind, text);
     for (const call of this.#calls.values()) this.#over(call);
+    this.#children.end();
     this.end();
     this.#options.onEnded();
     const { outcome, error } = this.#outcome();
