@@ -38,6 +38,7 @@ import {
   closed,
   isAnswer,
   isNotThere,
+  isStalled,
   notResumed,
   notTaken,
   notWaitedFor,
@@ -156,6 +157,9 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       await this.#taken(turn);
       return { turn: refOf(turn.id) };
     } catch (error) {
+      // It may begin with it all the same, and nobody would hear of it. The next one waits for this: it would be what is stopped.
+      if (turn.isSending && isStalled(error))
+        await this.#directory.abort(thread, GRACE_MS).catch(() => undefined);
       this.#end(turn);
       throw this.#gone ?? error;
     }
@@ -315,10 +319,8 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
 
   #policy(effects: NativePolicy["effects"]): OpenCodePolicy {
     const { approvals, capabilities } = this.#options;
-    return policyOf(effects, approvals, {
-      server: this.#name,
-      nativeAgents: capabilities.subagents.native,
-    });
+    const seat = { server: this.#name, nativeAgents: capabilities.subagents.native };
+    return policyOf(effects, approvals, seat);
   }
 
   /** Rules cannot be taken back: where they do not take the place of all that are there, the conversation is not used. */
