@@ -1,7 +1,7 @@
 /** What the record of a provider thread holds of the provider's own conversation: its id, its turns, whether it is at work. */
 import type { ProviderThreadId } from "../protocol/ids.ts";
 import type { NativeChildEvent } from "../protocol/native-events.ts";
-import type { NativeRef } from "../protocol/provider-thread.ts";
+import type { NativeChild, NativeRef } from "../protocol/provider-thread.ts";
 import type { RunRecord } from "../protocol/run.ts";
 import { headBytes } from "../platform/text.ts";
 import type { NativeAcceptance } from "../session/ports.ts";
@@ -59,13 +59,16 @@ export function nameTurn(tx: Transaction, run: RunRecord, id: ProviderThreadId, 
   return named;
 }
 
-/** Its run is over, and so is its turn as far as we are concerned. */
+/** Its run is over, and so is its turn as far as we are concerned, with those of the provider's own agents below it. */
 export function restThread(tx: Transaction, run: RunRecord): void {
   if (run.providerThreadId === null) return;
   try {
     const record = tx.store.providerThread(run.providerThreadId);
     if (record?.status !== "active") return;
     tx.store.putProviderThread({ ...record, status: "idle", updatedAt: tx.now });
+    for (const { ownerNodeId, nativeThreadRef: child, status } of tx.store.providerThreadsOf(run.threadId))
+      if (ownerNodeId?.startsWith(`${run.id}/`) === true && status === "active" && child !== null)
+        observeChild(tx, run, { type: "child.terminal", child, outcome: "interrupted", text: "" });
   } catch (error) {
     // One that cannot be read is gone on with by nobody, and keeps no run open (REC-1).
     if (!isCorrupt(error)) throw error;
@@ -82,21 +85,26 @@ export function observeChild(tx: Transaction, run: RunRecord, event: NativeChild
   const parent = run.providerThreadId === null ? undefined : tx.store.providerThread(run.providerThreadId);
   const agent = tx.agent(run.threadId);
   const ended = event.type === "child.terminal";
+  const shown = (text: string): string => headBytes(tx.context.redact(text), SHOWN_BYTES);
+  const prompt = ended ? (known?.child?.prompt ?? "") : shown(event.prompt);
+  const child: NativeChild = ended
+    ? { prompt, outcome: event.outcome, text: shown(event.text) }
+    : { prompt, outcome: null, text: "" };
   tx.store.putProviderThread({
     ...(known ?? newProviderThread(run, parent ?? OF_NOBODY, tx.id("pth"), tx.now)),
     ownerNodeId: node,
+    child,
     nativeThreadRef: event.child,
     nativeRunOrdinals: [[run.ordinal, run.ordinal]],
     status: ended ? "idle" : "active",
     updatedAt: tx.now,
   });
-  const shown = (text: string): string => headBytes(tx.context.redact(text), SHOWN_BYTES);
   const called = { node: tx.context.redact(node) };
   if (!ended && known === undefined)
-    tx.emit("child.started", agent, { runId: run.id }, { ...called, prompt: shown(event.prompt) });
+    tx.emit("child.started", agent, { runId: run.id }, { ...called, prompt });
   if (!ended) return;
-  const { outcome, text } = event;
-  tx.emit("child.ended", agent, { runId: run.id }, { ...called, outcome, text: shown(text) });
+  const { outcome, text } = child;
+  tx.emit("child.ended", agent, { runId: run.id }, { ...called, outcome, text });
 }
 
 const OF_NOBODY = { instanceId: "", driver: "" };

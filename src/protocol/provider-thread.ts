@@ -15,6 +15,14 @@ export type NativeRef = z.output<typeof nativeRefSchema>;
 
 export type ProviderThreadStatus = "not_loaded" | "idle" | "active" | "error" | "closed" | "archived";
 
+/** An agent of the provider's own, as far as it has told (lineage C8.1). */
+export interface NativeChild {
+  readonly prompt: string;
+  /** Null while it is at work. */
+  readonly outcome: "completed" | "failed" | "interrupted" | null;
+  readonly text: string;
+}
+
 export interface ProviderThreadRecord {
   readonly id: ProviderThreadId;
   readonly treeId: TreeId;
@@ -26,6 +34,8 @@ export interface ProviderThreadRecord {
   readonly appThreadId: ThreadId;
   /** The node whose child conversation it is; null for the thread's own. */
   readonly ownerNodeId: string | null;
+  /** Of a node's: what it was asked for, and what came of it, in short and without secrets. */
+  readonly child?: NativeChild;
   readonly nativeThreadRef: NativeRef | null;
   /** The newest turn of ours in it. */
   readonly nativeHeadRef: NativeRef | null;

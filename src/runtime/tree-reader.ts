@@ -13,6 +13,7 @@ import type { WorkRecord } from "../protocol/work.ts";
 import { liveOwner, type Owner } from "../control/live-owner.ts";
 import type { AgentSummary, AskedRequest, ListRequest, OwedWork } from "../control/listing.ts";
 import { NOT_LIVE, openRequests, owed, owes } from "../control/listing.ts";
+import { type NativeAgent, nativeAgents } from "../control/native-agents.ts";
 import {
   PassedOver,
   readableAgents,
@@ -28,6 +29,7 @@ import type { Page, PageRequest, Store } from "../store/port.ts";
 
 export type { Owner } from "../control/live-owner.ts";
 export type { AgentSummary, AskedRequest, OwedWork } from "../control/listing.ts";
+export type { NativeAgent } from "../control/native-agents.ts";
 export type { UnreadableRow } from "../control/pass-over.ts";
 
 /** How many rows a page has that names none. */
@@ -69,6 +71,11 @@ export class TreeReader {
     readonly unreadable: readonly UnreadableRow[];
   }> {
     return this.#store.read((view) => readableAgents(view, this.id, request));
+  }
+
+  /** Agents of providers' own below these, each with its state: shown, and never gone on with here (lineage C8.1). */
+  nativeAgents(of: readonly Pick<AgentSummary, "path" | "threadId">[]): Promise<readonly NativeAgent[]> {
+    return this.#store.read((view) => nativeAgents(view, of));
   }
 
   /** Rows that keep agents, works and what is under way from being seen (REC-1). */

@@ -6,6 +6,7 @@ import { createGates } from "../../src/providers/scripted/gates.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { gate, repeat, say } from "../../src/providers/scripted/script.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
+import type { ClaudeOptions } from "../../src/providers/claude/claude-provider.ts";
 import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
@@ -26,12 +27,12 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  async function open(home: Home) {
+  async function open(home: Home, more: ClaudeOptions = {}) {
     if ("missing" in claude) throw new Error(claude.missing);
     return createRuntime({
       store: createMemoryStore(),
       providers: {
-        claude: await claudeAdapter(claude, home),
+        claude: await claudeAdapter(claude, home, more),
         scripted: scripted(
           { "/root/one": [gate("g"), repeat(say("ONE"))], "/root/two": [gate("g"), repeat(say("TWO"))] },
           { gates },
@@ -39,6 +40,26 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
       },
     });
   }
+
+  test("C8.1 SEC-1 POL-2 its own agents are shown with what they said, have no say in the tree, and take all effects", async () => {
+    await using runtime = await open(claudeHome(server), { nativeAgents: true });
+    const tree = await runtime.openTree({ provider: "claude" });
+    const prompt = `${ask.call("spawn_agent", { task_name: "one", message: "go", ...CHILD })} ${ask.text("found by its own")}`;
+    const call = { description: "look", prompt, subagent_type: "general-purpose", run_in_background: true };
+    const work = await tree.root.send(`${ask.call("Agent", call)} ${ask.text("all done")}`);
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "all done" });
+    const told = (await tree.log()).filter(({ type }) => type.startsWith("child."));
+    expect(told.map(({ type, data }) => [type, data["prompt"] ?? data["text"]])).toEqual([
+      ["child.started", prompt],
+      ["child.ended", "found by its own"],
+    ]);
+    expect((await tree.records()).map(({ path }) => path)).toEqual(["/root"]);
+    const used = (await tree.root.record()).usage.inputTokens;
+    expect(used).toBeGreaterThanOrEqual(10 * server.requests.length);
+    await expect(runtime.openTree({ provider: "claude", effects: ["read"] })).rejects.toMatchObject({
+      code: "POLICY_UNMET",
+    });
+  });
 
   async function asked(tree: TreeHandle) {
     let found: Awaited<ReturnType<TreeHandle["requests"]>> = [];

@@ -129,7 +129,8 @@ describe.skipIf("missing" in codex)("the protocol of Codex", () => {
   ];
   test.each(ANSWERED)("it takes the answer to its request $method", async (request, answer) => {
     const asked: string[] = [];
-    const turn = new CodexTurnUnderWay("key", (event) => {
+    const none = { listen: () => undefined, leave: () => undefined, ask: () => expect.unreachable() };
+    const turn = new CodexTurnUnderWay("key", none, (event) => {
       if (event.type === "request") asked.push(event.request.ref.nativeId);
     });
     const answering = turn.asked(request);

@@ -1,12 +1,13 @@
 /** Codex as it is, against a model on loopback: the adapter's conformance, and a tree with Codex at its root. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createCodexProvider } from "../../src/providers/codex/codex-provider.ts";
+import { type CodexOptions, createCodexProvider } from "../../src/providers/codex/codex-provider.ts";
 import type { NativeAdapter } from "../../src/providers/port.ts";
 import { scripted } from "../../src/providers/scripted/provider.ts";
 import { createGates } from "../../src/providers/scripted/gates.ts";
 import { gate, repeat, say } from "../../src/providers/scripted/script.ts";
 import { createRuntime } from "../../src/runtime/create-runtime.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
+import type { TreeHandle } from "../../src/runtime/tree-handle.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
 import { Driver, terminalOf } from "../../src/testing/native-driver.ts";
@@ -15,15 +16,16 @@ import {
   nativeProviderConformance,
 } from "../../src/testing/provider-conformance-native.ts";
 import { type ModelServer, startModelServer } from "../support/model-server/model-server.ts";
+import { ask } from "../support/model-server/script.ts";
 import { codexHome } from "./support/codex.ts";
 import type { Home } from "./support/home.ts";
 import { findReal } from "./support/programs.ts";
 
 const codex = findReal("codex");
 
-function adapterAt({ env }: Home): NativeAdapter {
+function adapterAt({ env }: Home, more: CodexOptions = {}): NativeAdapter {
   if ("missing" in codex) throw new Error(codex.missing);
-  return createCodexProvider({ command: codex.command, args: codex.args, env, isolated: true });
+  return createCodexProvider({ command: codex.command, args: codex.args, env, isolated: true, ...more });
 }
 
 const SCRIPTS: Readonly<Record<NativeBehaviour, string>> = {
@@ -183,6 +185,70 @@ describe.skipIf("missing" in codex)("a tree with Codex at its root", () => {
       await Promise.all([session.close(), other.session.close()]);
     },
   );
+
+  const openWithAgents = (home: Home) =>
+    createRuntime({
+      store: createMemoryStore(),
+      providers: { codex: adapterAt(home, { nativeAgents: true }) },
+    });
+  const toldOf = async (tree: TreeHandle) =>
+    (await tree.log()).flatMap(({ type, data }) =>
+      type.startsWith("child.") ? [[type, data["prompt"] ?? data["outcome"], data["text"] ?? ""]] : [],
+    );
+
+  test("C8.1 POL-2 its own agents are shown with what they said, are none of the tree's, and take all effects", async () => {
+    await using runtime = await openWithAgents(codexHome(server));
+    const tree = await runtime.openTree({ provider: "codex" });
+    const script = [
+      ask.call("collaboration.spawn_agent", {
+        task_name: "alpha",
+        message: ask.text("found by alpha"),
+        fork_turns: "none",
+      }),
+      ask.call("collaboration.wait_agent", { timeout_ms: 60_000 }),
+      ask.text("all done"),
+    ];
+    const work = await tree.root.send(script.join(" "));
+    expect(await work.outcome()).toMatchObject({ ending: "completed" });
+    expect(await toldOf(tree)).toEqual([
+      ["child.started", "/root/alpha", ""],
+      ["child.ended", "completed", "found by alpha"],
+    ]);
+    const said = (await tree.root.transcript()).filter(({ kind }) => kind === "assistant");
+    expect(
+      JSON.stringify(
+        said.flatMap((item) => ("parts" in item ? item.parts.filter(({ type }) => type === "text") : [])),
+      ),
+    ).not.toContain("found by alpha");
+    expect((await tree.records()).map(({ path }) => path)).toEqual(["/root"]);
+    await expect(runtime.openTree({ provider: "codex", effects: ["read"] })).rejects.toMatchObject({
+      code: "POLICY_UNMET",
+    });
+  });
+
+  test("C8.1 INT-3 with an interrupt its own agents are stopped, and the next run goes on", async () => {
+    await using runtime = await openWithAgents(codexHome(server));
+    const tree = await runtime.openTree({ provider: "codex" });
+    const script = [
+      ask.call("collaboration.spawn_agent", {
+        task_name: "alpha",
+        message: `${ask.text("alpha begins")} ${ask.hold()}`,
+        fork_turns: "none",
+      }),
+      ask.call("collaboration.wait_agent", { timeout_ms: 60_000 }),
+    ];
+    const work = await tree.root.send(script.join(" "));
+    const held = await server.next(
+      ({ prompt }) => prompt.includes("alpha begins") && !prompt.includes("spawn_agent"),
+    );
+    await held.sent;
+    await tree.root.interrupt();
+    expect(await work.outcome()).toMatchObject({ ending: "interrupted" });
+    expect(await held.closed).toBe("gone");
+    expect((await toldOf(tree)).map(([, what]) => what)).toEqual(["/root/alpha", "interrupted"]);
+    const next = await tree.root.send(ask.text("on we go"));
+    expect(await next.outcome()).toMatchObject({ ending: "completed", text: "on we go" });
+  });
 
   test("REC-4 nothing is left when the runtime is closed", async () => {
     const home = codexHome(server);

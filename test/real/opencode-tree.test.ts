@@ -86,6 +86,32 @@ describe.skipIf("missing" in openCode)("a tree with OpenCode at its root", () =>
     await waitUntil("its processes are gone", () => home.processes().length === 0, { steps: 200_000 });
   });
 
+  test("C8.1 SEC-1 POL-2 its own agents are shown with what they said, have no tools of the tree, and take all effects", async () => {
+    const home = openCodeHome(server);
+    await using runtime = await open(home, { nativeAgents: true, isolated: true });
+    const tree = await runtime.openTree({ provider: "opencode" });
+    const prompt = `${ask.call("bash", { command: "echo hi", description: "say hi" })} ${ask.text("found by its own")}`;
+    const task = { description: "look", prompt, subagent_type: "general" };
+    const work = await tree.root.send(`${ask.call("task", task)} ${ask.text("all done")}`);
+    expect(await work.outcome()).toMatchObject({ ending: "completed", text: "all done" });
+    const told = (await tree.log()).filter(({ type }) => type.startsWith("child."));
+    expect(told.map(({ type, data }) => [type, data["prompt"] ?? data["text"]])).toEqual([
+      ["child.started", prompt],
+      ["child.ended", "found by its own"],
+    ]);
+    const below = server.requests.filter((one) => one.prompt === prompt);
+    expect(
+      below
+        .flatMap(({ tools }) => tools.map(({ name }) => name))
+        .filter((name) => name.startsWith("coppice")),
+    ).toEqual([]);
+    const { usage } = await tree.root.record();
+    expect(usage.inputTokens).toBe(10 * server.requests.length);
+    await expect(runtime.openTree({ provider: "opencode", effects: ["read"] })).rejects.toMatchObject({
+      code: "POLICY_UNMET",
+    });
+  });
+
   test("SPN-1 SEC-1 a child on OpenCode calls in its own name, in the same server, and sees no tools but its own", async () => {
     const home = openCodeHome(server);
     await using runtime = await open(home);

@@ -4,6 +4,7 @@ import { delay, systemClock } from "../../platform/clock.ts";
 import type {
   AgentSummary,
   AskedRequest,
+  NativeAgent,
   Owner,
   TreeReader,
   UnreadableRow,
@@ -59,6 +60,7 @@ interface Shown {
   readonly agents: readonly AgentSummary[];
   readonly words: ReadonlyMap<string, string> | null;
   readonly requests: readonly AskedRequest[];
+  readonly natives: readonly NativeAgent[];
   readonly unreadable: readonly UnreadableRow[];
   /** What runs on what was left under way; null where a process runs the tree, and where nothing was. */
   readonly goOn: string | null;
@@ -72,13 +74,18 @@ async function look(tree: TreeReader, store: Store, options: Options): Promise<S
     agents.push(...page.agents);
     unreadable.push(...page.unreadable);
   }
-  const [record, owner, asked] = await Promise.all([tree.record(), tree.owner(), tree.asked()]);
+  const [record, owner, asked, natives] = await Promise.all([
+    tree.record(),
+    tree.owner(),
+    tree.asked(),
+    tree.nativeAgents(agents),
+  ]);
   const known = new Set(unreadable.map(({ id }) => id));
   unreadable.push(...asked.unreadable.filter(({ id }) => !known.has(id)));
   const left = owner === null ? agents.find(({ status }) => UNDER_WAY.includes(status.kind)) : undefined;
   const goOn =
     left === undefined ? null : await goOnCommand(store, left, { tree: tree.id, store: options.store });
-  const shown = { title: record.title, owner, agents, requests: asked.requests, unreadable, goOn };
+  const shown = { title: record.title, owner, agents, requests: asked.requests, natives, unreadable, goOn };
   if (options.profile !== "codex") return { ...shown, words: owner === null ? withoutOwner(agents) : null };
   const statuses = await tree.codexStatuses(agents.map((agent) => agent.path));
   const words = statuses
@@ -142,7 +149,7 @@ async function watch(
 function lines(
   terminal: Terminal,
   tree: TreeReader,
-  { title, owner, agents, words, requests, unreadable, goOn }: Shown,
+  { title, owner, agents, words, requests, natives, unreadable, goOn }: Shown,
   options: Options,
 ): string[] {
   const who = owner === null ? "no process runs it" : `run by process ${owner.pid}`;
@@ -159,6 +166,7 @@ function lines(
           now: systemClock.now(),
           live: false,
           ids: options.ids === true,
+          natives,
           ...(words === null ? {} : { words }),
         })),
     ...unreadable.map((row) => terminal.paint("red", clip(`cannot be read: ${rowName(row)}`, terminal.room))),
@@ -167,7 +175,8 @@ function lines(
   ];
 }
 
-function asJson(tree: TreeReader, { title, owner, agents, words, requests, unreadable }: Shown) {
+function asJson(tree: TreeReader, shown: Shown) {
+  const { title, owner, agents, words, requests, natives, unreadable } = shown;
   return {
     tree: tree.id,
     title,
@@ -177,6 +186,7 @@ function asJson(tree: TreeReader, { title, owner, agents, words, requests, unrea
       state: words?.get(agent.path) ?? statusWord(agent.status),
     })),
     requests,
+    ...(natives.length === 0 ? {} : { nativeAgents: natives }),
     ...(unreadable.length === 0 ? {} : { unreadable }),
   };
 }

@@ -1,7 +1,7 @@
 /** A tree as lines: one an agent, with state, unread mail, tokens and last activity. */
 import { depthOf } from "../../protocol/agent-path.ts";
-import type { AgentSummary } from "../../runtime/tree-reader.ts";
-import { clip, fit, type Terminal, widthOf } from "../terminal.ts";
+import type { AgentSummary, NativeAgent } from "../../runtime/tree-reader.ts";
+import { clean, clip, fit, type Terminal, widthOf } from "../terminal.ts";
 import { ago, figure, shortName, statusStyle, statusWord } from "./words.ts";
 
 const NAME_COLUMNS = 24;
@@ -24,6 +24,8 @@ export interface TreeView {
   readonly ids?: boolean;
   /** Words in place of the statuses, by path. */
   readonly words?: ReadonlyMap<string, string>;
+  /** Agents of providers' own, each shown under its agent. */
+  readonly natives?: readonly NativeAgent[];
 }
 
 export function treeLines(terminal: Terminal, view: TreeView, columns = terminal.room): string[] {
@@ -44,9 +46,9 @@ export function treeLines(terminal: Terminal, view: TreeView, columns = terminal
     fit("tokens", TOKEN_COLUMNS, "right"),
     fit("last", AGE_COLUMNS, "right"),
   ]);
-  const lines = view.agents.map((agent, index) => {
+  const lines = view.agents.flatMap((agent, index) => {
     const state = fit(states[index]!, stateColumns);
-    return row(
+    const line = row(
       fit(names[index]!, nameColumns),
       terminal.paint("cyan", mark(agent.resident ? "●" : "○")),
       terminal.paint(statusStyle(agent.status), state),
@@ -58,11 +60,29 @@ export function treeLines(terminal: Terminal, view: TreeView, columns = terminal
         fit(ago(view.now - agent.lastActiveAt), AGE_COLUMNS, "right"),
       ],
     );
+    return [line, ...nativeLines(terminal, agent, view.natives ?? [], columns)];
   });
   const table = [terminal.paint("dim", clip(head, columns)), ...lines];
   if (view.ids !== true) return table;
   const ids = ["thread", ...view.agents.map(({ threadId }) => threadId)];
   return table.map((line, index) => `${line}  ${ids[index]!}`);
+}
+
+/** They are looked at and never written to, and have no path. */
+function nativeLines(
+  terminal: Terminal,
+  { path }: AgentSummary,
+  natives: readonly NativeAgent[],
+  columns: number,
+): string[] {
+  const indent = " ".repeat(3 * depthOf(path));
+  return natives
+    .filter(({ under }) => under === path)
+    .map(({ prompt, outcome }) => {
+      const state = ` (${outcome ?? "running"})`;
+      const name = clip(`${indent}~ ${clean(prompt)}`, Math.max(8, columns - state.length));
+      return terminal.paint("dim", `${name}${state}`);
+    });
 }
 
 /** Names with the branches of the tree before them. Agents come sorted by path, so that parents precede children. */

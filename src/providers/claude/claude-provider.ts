@@ -1,5 +1,6 @@
 /** Claude Code as a provider: a real agent with a loop, tools and conversations of its own, under its Agent SDK (lineage 3). */
 import { type Clock, systemClock } from "../../platform/clock.ts";
+import { withNativeAgents } from "../native-agents.ts";
 import type { ModelInfo, NativeAdapter, NativeSessionInput } from "../port.ts";
 import { CLAUDE_CAPABILITIES } from "./capabilities.ts";
 import { type ClaudeApprovals, effectiveEffects } from "./policy.ts";
@@ -32,6 +33,11 @@ export interface ClaudeOptions {
    * allow is done without asking.
    */
   readonly approvals?: ClaudeApprovals;
+  /**
+   * Claude Code's own agents, beside those of the tree; false unless given. They are shown below the run, and run while their call does.
+   * What narrows an agent is not enforced on them, so agents need all effects then (POL-2).
+   */
+  readonly nativeAgents?: boolean;
   /** Adapters that share it may resume each other's threads (C4.3). */
   readonly instanceId?: string;
   /** Milliseconds for the program to be ready in; a minute unless given. */
@@ -50,6 +56,8 @@ export function createClaudeProvider(options: ClaudeOptions = {}): NativeAdapter
   const env = environmentOf(options.env ?? process.env);
   const transcripts = new ClaudeTranscripts(env);
   const models = options.models ?? null;
+  const nativeAgents = options.nativeAgents ?? false;
+  const capabilities = withNativeAgents(CLAUDE_CAPABILITIES, nativeAgents);
   let loaded: ClaudeSdk | null = options.sdk ?? null;
   return {
     loop: "theirs",
@@ -58,8 +66,8 @@ export function createClaudeProvider(options: ClaudeOptions = {}): NativeAdapter
     ...(options.instanceId === undefined ? {} : { instanceId: options.instanceId }),
     defaultModel: options.defaultModel ?? null,
     models: () => models,
-    capabilities: async () => CLAUDE_CAPABILITIES,
-    effectiveEffects,
+    capabilities: async () => capabilities,
+    effectiveEffects: (effects) => effectiveEffects(effects, !nativeAgents),
     classifySelectionChange: () => "apply_next_turn",
     async openSession(input: NativeSessionInput) {
       loaded ??= loadClaudeSdk();
@@ -76,6 +84,7 @@ export function createClaudeProvider(options: ClaudeOptions = {}): NativeAdapter
         transcripts,
         input,
         approvals: options.approvals ?? "on-request",
+        nativeAgents,
       });
     },
   };

@@ -1,6 +1,6 @@
 /**
  * What an agent may do to the world, as the tools of Claude Code that it is given (POL-2). What is not named here is not
- * there: its own subagents, workflows and schedules, and whatever a newer version adds.
+ * there: its own subagents unless they were turned on, workflows and schedules, and whatever a newer version adds.
  *
  * - C1 A command can do whatever the user can: `execute` is given with all other effects, or not at all.
  * - C2 An approval never widens what an agent may do: a tool that it may not use is not there to be asked for.
@@ -26,14 +26,21 @@ const TOOLS: readonly (readonly [name: string, takes: readonly Effect[]])[] = [
   ["Bash", ["execute"]],
 ];
 
-/** Its own agents would stand beside ours; named also where they are not offered, as they can be called by name. */
-export const WITHOUT: readonly string[] = ["Agent", "Task", "Workflow"];
+/** Its own agents stand beside ours only where the host has turned them on; its newest name for them is offered then. */
+const AGENTS: readonly string[] = ["Agent", "Task"];
 
-export function effectiveEffects(effects: readonly Effect[]): readonly Effect[] {
-  return effects.includes("execute") ? EFFECTS : EFFECTS.filter((one) => effects.includes(one));
+/** Named also where they are not offered, as they can be called by name. */
+export function withoutTools(nativeAgents: boolean): readonly string[] {
+  return [...(nativeAgents ? [] : AGENTS), "Workflow"];
 }
 
-export function toolsOf(effects: readonly Effect[]): readonly string[] {
+/** `narrows`: there are no agents of its own, of which nothing is kept. */
+export function effectiveEffects(effects: readonly Effect[], narrows = true): readonly Effect[] {
+  return effects.includes("execute") || !narrows ? EFFECTS : EFFECTS.filter((one) => effects.includes(one));
+}
+
+export function toolsOf(effects: readonly Effect[], nativeAgents = false): readonly string[] {
   const has = effectiveEffects(effects);
-  return TOOLS.filter(([, takes]) => takes.every((one) => has.includes(one))).map(([name]) => name);
+  const tools = TOOLS.filter(([, takes]) => takes.every((one) => has.includes(one))).map(([name]) => name);
+  return nativeAgents ? [...tools, ...AGENTS.slice(0, 1)] : tools;
 }

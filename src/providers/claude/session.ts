@@ -15,10 +15,12 @@ import type {
   NativeHistoryPage,
   NativeThread,
 } from "../../protocol/native-events.ts";
+import type { ThreadCapabilities } from "../../protocol/provider-capabilities.ts";
 import type { StepUsage } from "../../protocol/provider-events.ts";
 import type { NativeRef } from "../../protocol/provider-thread.ts";
 import { Feed } from "../feed.ts";
 import type { ProviderError } from "../json-rpc.ts";
+import { withNativeAgents } from "../native-agents.ts";
 import { capabilityMissing } from "../native-call.ts";
 import type {
   NativeForkInput,
@@ -48,6 +50,7 @@ export interface ClaudeSessionOptions {
   readonly transcripts: ClaudeTranscripts;
   readonly input: NativeSessionInput;
   readonly approvals: ClaudeApprovals;
+  readonly nativeAgents: boolean;
 }
 
 interface Running {
@@ -56,7 +59,7 @@ interface Running {
 }
 
 export class ClaudeSession implements NativeSession, ClaudeListener {
-  readonly negotiated = CLAUDE_CAPABILITIES;
+  readonly negotiated: ThreadCapabilities;
   readonly #options: ClaudeSessionOptions;
   readonly #feed = new Feed<NativeEvent>();
   #threadId: string | null = null;
@@ -69,6 +72,7 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
 
   constructor(options: ClaudeSessionOptions) {
     this.#options = options;
+    this.negotiated = withNativeAgents(CLAUDE_CAPABILITIES, options.nativeAgents);
   }
 
   events(): AsyncIterable<NativeEvent> {
@@ -259,12 +263,12 @@ export class ClaudeSession implements NativeSession, ClaudeListener {
     which: Readonly<Record<string, unknown>>,
     listener: ClaudeListener,
   ): ClaudeProgram {
-    const { program, input, approvals } = this.#options;
+    const { program, input, approvals, nativeAgents } = this.#options;
     const instance = new ClaudeToolServer(input.tools, (call) => this.#called(call));
     return new ClaudeProgram(
       program,
       {
-        ...settingsFor(selection, input.instructions),
+        ...settingsFor(selection, { instructions: input.instructions, nativeAgents }),
         ...which,
         mcpServers: { [TOOL_SERVER]: { type: "sdk", name: TOOL_SERVER, instance } },
         canUseTool: async (

@@ -3,7 +3,7 @@
  * with the tools that its effects allow (POL-2).
  */
 import type { NativePolicy } from "../port.ts";
-import { toolsOf, WITHOUT } from "./policy.ts";
+import { toolsOf, withoutTools } from "./policy.ts";
 
 /** What a process is started with and keeps; a turn that wants another gets another process. */
 export type ClaudeSelection = Pick<NativePolicy, "model" | "effort" | "effects" | "workspace">;
@@ -17,9 +17,16 @@ export function isSame(one: ClaudeSelection, other: ClaudeSelection): boolean {
   );
 }
 
+/** What its processes have in common. */
+export interface ClaudeBeside {
+  readonly instructions: string | null;
+  /** Agents of its own are on. */
+  readonly nativeAgents: boolean;
+}
+
 export function settingsFor(
   { model, effort, effects, workspace }: ClaudeSelection,
-  instructions: string | null,
+  { instructions, nativeAgents }: ClaudeBeside,
 ): Readonly<Record<string, unknown>> {
   return {
     ...(model === null ? {} : { model }),
@@ -29,8 +36,8 @@ export function settingsFor(
     strictMcpConfig: true,
     // What it would tell of the repository is read from it.
     settings: { includeGitInstructions: effects.includes("read") },
-    tools: toolsOf(effects),
-    disallowedTools: WITHOUT,
+    tools: toolsOf(effects, nativeAgents),
+    disallowedTools: withoutTools(nativeAgents),
     permissionMode: "default",
     // Mail and the words of users are no commands to the program, and name no files to it.
     verbatimPrompts: true,

@@ -7,6 +7,7 @@
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import type { StepUsage } from "../../protocol/provider-events.ts";
 import { NOTHING_USED, type Told } from "../turn-told.ts";
+import { ClaudeChildren } from "./children.ts";
 import { resultText } from "./history.ts";
 import { TOOL_PREFIX } from "./tool-server.ts";
 import { failureOf, itemOf, less, type OwnCall, plus, refOf, usageOf } from "./translate.ts";
@@ -21,6 +22,9 @@ export class ClaudeTurnUnderWay {
   readonly #said = new Set<string>();
   readonly #asked = new Map<string, (answer: NativeAnswer) => void>();
   readonly #calls = new Map<string, OwnCall>();
+  readonly #children: ClaudeChildren;
+  /** Calls that agents of its own have made. */
+  readonly #below = new Set<string>();
   readonly #heard = new Map<string, PromiseWithResolvers<void>>();
   readonly #accepted = Promise.withResolvers<void>();
   #isAccepted = false;
@@ -36,6 +40,7 @@ export class ClaudeTurnUnderWay {
     this.key = key;
     this.id = id;
     this.#tell = tell;
+    this.#children = new ClaudeChildren((event) => this.#say(event));
     this.#said.add(id);
     this.#accepted.promise.catch(() => undefined);
   }
@@ -66,7 +71,15 @@ export class ClaudeTurnUnderWay {
       this.#accepted.resolve();
       this.#say({ type: "turn.accepted", turn: refOf(this.id) });
     }
+    // Of an agent of its own.
+    if (typeof message.parent_tool_use_id === "string") {
+      if (message.type === "assistant") this.#calledBelow(message);
+      return false;
+    }
     switch (message.type) {
+      case "system":
+        this.#children.heard(message);
+        return false;
       case "stream_event":
         this.#streamed(message.event);
         return false;
@@ -80,14 +93,13 @@ export class ClaudeTurnUnderWay {
         return false;
       case "result":
         return this.#result(message, used);
-      default:
-        return false;
     }
   }
 
   /** Nobody answers any more. */
   end(): void {
     this.#over = true;
+    this.#children.end();
     this.#accepted.reject(new Error("the turn is over"));
     for (const answered of this.#asked.values()) answered({ kind: "cancelled" });
     this.#asked.clear();
@@ -105,6 +117,12 @@ export class ClaudeTurnUnderWay {
     const { nativeId } = request.ref;
     await this.#hearing(nativeId).promise;
     if (this.#over || signal?.aborted === true) return { kind: "cancelled" };
+    if (request.kind === "tool" && this.#below.has(nativeId))
+      return {
+        kind: "tool",
+        output: "Tools of the tree are for the agent that has called you.",
+        isError: true,
+      };
     return new Promise((answered) => {
       this.#asked.set(nativeId, answered);
       this.#say({ type: "request", request });
@@ -151,6 +169,15 @@ export class ClaudeTurnUnderWay {
       if (block.type === "thinking" && typeof block["thinking"] === "string" && block["thinking"] !== "")
         this.#say({ type: "item", item: { kind: "reasoning", text: block["thinking"], ref } });
       if (block.type === "tool_use") this.#called(block);
+    }
+  }
+
+  /** What they call is none of the turn's; what they ask for is asked for by it. */
+  #calledBelow({ message }: Extract<ClaudeMessage, { type: "assistant" }>): void {
+    for (const { type, id } of blocksOf(message.content)) {
+      if (type !== "tool_use" || typeof id !== "string") continue;
+      this.#below.add(id);
+      this.#hearing(id).resolve();
     }
   }
 

@@ -39,13 +39,33 @@ const streamed = z.object({
 });
 export type ClaudeStreamEvent = z.output<typeof streamed>;
 
+/** Set where it is of an agent of its own: the call that has begun that. */
+const below = text.nullish();
+
 /** What it tells while a turn is under way, by the name of the message. */
 const MESSAGES = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("system"), subtype: text, user_message_uuids: uuids }),
-  z.object({ type: z.literal("stream_event"), user_message_uuids: uuids, event: streamed }),
+  z.object({
+    type: z.literal("system"),
+    subtype: text,
+    user_message_uuids: uuids,
+    parent_tool_use_id: below,
+    task_id: text.optional(),
+    task_type: text.optional(),
+    prompt: text.optional(),
+    description: text.optional(),
+    status: z.unknown().optional(),
+    summary: text.optional(),
+  }),
+  z.object({
+    type: z.literal("stream_event"),
+    user_message_uuids: uuids,
+    parent_tool_use_id: below,
+    event: streamed,
+  }),
   z.object({
     type: z.literal("assistant"),
     user_message_uuids: uuids,
+    parent_tool_use_id: below,
     uuid: text,
     error: text.optional(),
     message: z.object({ content }),
@@ -53,12 +73,14 @@ const MESSAGES = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("user"),
     user_message_uuids: uuids,
+    parent_tool_use_id: below,
     uuid: text.optional(),
     message: z.object({ content }),
     tool_use_result: z.unknown().optional(),
   }),
   z.object({
     type: z.literal("result"),
+    parent_tool_use_id: below,
     subtype: text,
     is_error: z.boolean().default(false),
     result: text.optional(),
@@ -71,6 +93,7 @@ const MESSAGES = z.discriminatedUnion("type", [
   }),
 ]);
 export type ClaudeMessage = z.output<typeof MESSAGES>;
+export type ClaudeSystem = Extract<ClaudeMessage, { type: "system" }>;
 export type ClaudeResult = Extract<ClaudeMessage, { type: "result" }>;
 
 const KINDS: ReadonlySet<string> = new Set(["system", "stream_event", "assistant", "user", "result"]);

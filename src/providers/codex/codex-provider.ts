@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "../../platform/clock.ts";
 import { EFFECTS } from "../../protocol/agent.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { HeldServers } from "../held-servers.ts";
+import { withNativeAgents } from "../native-agents.ts";
 import type { ModelInfo, NativeAdapter, NativeSessionInput } from "../port.ts";
 import { CODEX_CAPABILITIES } from "./capabilities.ts";
 import { type CodexApprovals, effectiveEffects } from "./policy.ts";
@@ -31,6 +32,11 @@ export interface CodexOptions {
    * power. Only then can an agent be held to less than all effects; else such agents are refused (POL-2).
    */
   readonly isolated?: boolean;
+  /**
+   * Codex's own agents, beside those of the tree; false unless given, or as `agents.enabled` in `config` says. They are shown
+   * below the run and end with it. What narrows an agent cannot be enforced then, so agents need all effects (POL-2).
+   */
+  readonly nativeAgents?: boolean;
   /** Adapters that share it may resume each other's threads (C4.3). */
   readonly instanceId?: string;
   /** Milliseconds for an answer of the program, turns and forks aside; a minute unless given. */
@@ -40,6 +46,9 @@ export interface CodexOptions {
 
 const DEADLINE_MS = 60_000;
 const GRACE_MS = 2_000;
+/** Without them its own tools for agents would stand beside ours, in the models that have them by themselves. */
+const WITHOUT_AGENTS: JsonObject = { "agents.enabled": false };
+const WITH_AGENTS: JsonObject = { "agents.enabled": true, "features.multi_agent_v2": true };
 
 /**
  * Codex, one process a tree. With `isolated`, an agent needs `read`; `execute` gives it commands, and `write` and `network` lift
@@ -56,6 +65,11 @@ export function createCodexProvider(options: CodexOptions = {}): NativeAdapter {
   };
   const servers = new HeldServers((start) => CodexServer.start(program, start));
   const models = options.models ?? null;
+  const settings = options.config ?? {};
+  const nativeAgents = options.nativeAgents ?? settings["agents.enabled"] === true;
+  const capabilities = withNativeAgents(CODEX_CAPABILITIES, nativeAgents);
+  const config = { ...settings, ...(nativeAgents ? WITH_AGENTS : WITHOUT_AGENTS) };
+  const narrows = options.isolated === true && !nativeAgents;
   return {
     loop: "theirs",
     driver: DRIVER,
@@ -63,13 +77,13 @@ export function createCodexProvider(options: CodexOptions = {}): NativeAdapter {
     ...(options.instanceId === undefined ? {} : { instanceId: options.instanceId }),
     defaultModel: options.defaultModel ?? null,
     models: () => models,
-    capabilities: async () => CODEX_CAPABILITIES,
-    effectiveEffects: (effects) => (options.isolated === true ? effectiveEffects(effects) : EFFECTS),
+    capabilities: async () => capabilities,
+    effectiveEffects: (effects) => (narrows ? effectiveEffects(effects) : EFFECTS),
     classifySelectionChange: () => "apply_next_turn",
     async openSession(input: NativeSessionInput) {
       const { server, release } = await servers.hold(input.treeId, input.startProcess);
-      const { approvals = "on-request", config = {} } = options;
-      return new CodexSession({ server, release, input, approvals, config });
+      const { approvals = "on-request" } = options;
+      return new CodexSession({ server, release, input, capabilities, approvals, config });
     },
   };
 }

@@ -14,6 +14,7 @@ import type {
   NativeHistoryPage,
   NativeThread,
 } from "../../protocol/native-events.ts";
+import type { ThreadCapabilities } from "../../protocol/provider-capabilities.ts";
 import type { NativeRef } from "../../protocol/provider-thread.ts";
 import { Feed } from "../feed.ts";
 import { JsonRpcRefusal, JsonRpcFault } from "../json-rpc-message.ts";
@@ -26,7 +27,6 @@ import type {
   NativeTurnInput,
 } from "../port.ts";
 import { cutOf, firstRemoved } from "./boundary.ts";
-import { CODEX_CAPABILITIES } from "./capabilities.ts";
 import { historyPage } from "./history.ts";
 import { type CodexApprovals, policyOf, turnPolicy } from "./policy.ts";
 import type { CodexListener, CodexServer } from "./server.ts";
@@ -42,13 +42,14 @@ export interface CodexSessionOptions {
   readonly server: CodexServer;
   readonly release: () => Promise<void>;
   readonly input: NativeSessionInput;
+  readonly capabilities: ThreadCapabilities;
   readonly approvals: CodexApprovals;
   /** Settings of Codex for each thread, as in its `config.toml`. */
   readonly config: JsonObject;
 }
 
 export class CodexSession implements NativeSession, CodexListener {
-  readonly negotiated = CODEX_CAPABILITIES;
+  readonly negotiated: ThreadCapabilities;
   readonly #options: CodexSessionOptions;
   readonly #feed = new Feed<NativeEvent>();
   #threadId: string | null = null;
@@ -59,6 +60,7 @@ export class CodexSession implements NativeSession, CodexListener {
 
   constructor(options: CodexSessionOptions) {
     this.#options = options;
+    this.negotiated = options.capabilities;
   }
 
   get #server(): CodexServer {
@@ -94,7 +96,7 @@ export class CodexSession implements NativeSession, CodexListener {
     const { thread, policy, signal } = input;
     const { approvals } = this.#options;
     const threadId = thread.nativeId;
-    const turn = new CodexTurnUnderWay(input.key, (event) => this.#feed.push(event));
+    const turn = new CodexTurnUnderWay(input.key, this.#server, (event) => this.#feed.push(event));
     this.#turn = turn;
     try {
       await this.#inject(threadId, input);
@@ -250,8 +252,7 @@ export class CodexSession implements NativeSession, CodexListener {
     return {
       sandbox: policy.sandbox,
       approvalPolicy: policy.approvalPolicy,
-      // Its own tools for agents would stand beside ours.
-      config: { "agents.enabled": false, ...config, ...policy.config },
+      config: { ...config, ...policy.config },
       ...(input.model === null ? {} : { model: input.model }),
       ...(input.workspace === null ? {} : { cwd: input.workspace }),
       ...(input.instructions === null ? {} : { developerInstructions: input.instructions }),

@@ -40,6 +40,13 @@ const MCP = z.object({
   error: z.unknown(),
 });
 
+const ACTIVITY = z.object({ kind: z.string(), agentThreadId: z.string(), agentPath: z.string() });
+
+/** What an item tells of an agent of Codex's own; null for one that tells of none. */
+export function activityOf(item: CodexItem): z.output<typeof ACTIVITY> | null {
+  return item.type === "subAgentActivity" ? ACTIVITY.parse(item) : null;
+}
+
 const CHANGES = { add: "added", delete: "deleted", update: "changed" } as const;
 
 /** What an item of a turn comes to; nothing for one that is no news, such as a call of a tool of ours. */

@@ -3,21 +3,28 @@ import type { Json } from "../../protocol/json.ts";
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import { JsonRpcFault } from "../json-rpc-message.ts";
 import { NOTHING_USED, questionText, type Told } from "../turn-told.ts";
+import { CodexChildren, type CodexChildrenOptions } from "./children.ts";
 import { failureOf, itemsOf, refOf, usedSince } from "./translate.ts";
 import type { CodexNotification, CodexRequest, CodexTurn, CodexUsage } from "./wire.ts";
 
 export class CodexTurnUnderWay {
   readonly key: string;
   readonly #tell: (event: NativeEvent) => void;
+  readonly #children: CodexChildren;
   readonly #asked = new Map<string, (answer: NativeAnswer) => void>();
   readonly #begun = Promise.withResolvers<string | null>();
   /** Null until Codex has named it. */
   id: string | null = null;
   #accepted = false;
 
-  constructor(key: string, tell: (event: NativeEvent) => void) {
+  constructor(key: string, server: CodexChildrenOptions["server"], tell: (event: NativeEvent) => void) {
     this.key = key;
     this.#tell = tell;
+    this.#children = new CodexChildren({
+      server,
+      tell: (event) => this.#say(event),
+      asked: (request) => this.asked(request),
+    });
   }
 
   /** Resolves with its name when it does something: it is named before, and cannot be stopped yet. With null when it is over. */
@@ -44,6 +51,7 @@ export class CodexTurnUnderWay {
         return this.#say({ type: "delta", text: event.delta });
       case "item/completed":
         for (const item of itemsOf(event.item)) this.#say({ type: "item", item });
+        this.#children.found(event.item);
         return;
       case "thread/tokenUsage/updated": {
         const { total, last } = event.tokenUsage;
@@ -67,6 +75,7 @@ export class CodexTurnUnderWay {
   /** Nobody answers any more. */
   end(): void {
     this.#begun.resolve(null);
+    this.#children.end();
     for (const answered of this.#asked.values()) answered({ kind: "cancelled" });
     this.#asked.clear();
   }

@@ -74,8 +74,8 @@ export class OpenCodeDirectoryClient {
     return this.post(`${pathOf(thread)}/prompt_async`, body);
   }
 
-  abort(thread: NativeRef): Promise<unknown> {
-    return this.post(`${pathOf(thread)}/abort`, {});
+  abort(thread: NativeRef, limitMs?: number): Promise<unknown> {
+    return this.post(`${pathOf(thread)}/abort`, {}, limitMs);
   }
 
   post(path: string, body: JsonObject, limitMs?: number): Promise<unknown> {

@@ -27,6 +27,11 @@ export function notResumed(ref: NativeRef, why: string, cause?: unknown): Transi
   return new TransientError("PROVIDER_RESUME_FAILED", `${why}.`, { thread: ref.nativeId }, { cause });
 }
 
+/** Nothing tells whether it got there. */
+export function isStalled(error: unknown): boolean {
+  return CoppiceError.is(error) && error.code === "PROVIDER_STALLED";
+}
+
 export function notTaken(deadlineMs: number): TransientError {
   return new TransientError("PROVIDER_STALLED", "OpenCode did not say in time that it has taken the turn.", {
     deadlineMs,
@@ -43,4 +48,9 @@ export function closed(): TransientError {
 
 export function refused(why: string): RejectedError {
   return new RejectedError("PROVIDER_REFUSED", `OpenCode refused: ${why}.`, {});
+}
+
+/** An empty answer is one, too. */
+export function unanswered(turn: string): RejectedError {
+  return new RejectedError("PROVIDER_PROTOCOL", "OpenCode has ended the turn without an answer.", { turn });
 }

@@ -1,7 +1,8 @@
 /** A conversation of OpenCode's as turns: a message of the user's, with what was said to it (pure). */
 import { RejectedError } from "../../protocol/errors.ts";
-import type { NativeHistoryPage, NativeTurn } from "../../protocol/native-events.ts";
+import type { NativeHistoryPage, NativeThread, NativeTurn } from "../../protocol/native-events.ts";
 import type { Boundary } from "../../protocol/provider-capabilities.ts";
+import type { NativeRef } from "../../protocol/provider-thread.ts";
 import { capabilityMissing } from "../native-call.ts";
 import { refOf } from "./translate.ts";
 import { type OpenCodeSaid, partOfInterest } from "./wire.ts";
@@ -93,4 +94,14 @@ function itemsOf({ info, parts }: OpenCodeSaid): Item[] {
     const { tool, state } = part;
     return [{ ref: refOf(part.id), role: "tool", text: JSON.stringify({ tool, ...state }) }];
   });
+}
+
+/** A conversation with the turns that it has. */
+export function nativeThread(
+  ref: NativeRef,
+  turns: readonly OpenCodeTurnSaid[],
+  forkedFrom: NativeRef | null,
+): NativeThread {
+  const named = turns.map(({ id }) => refOf(id));
+  return { ref, head: named.at(-1) ?? null, turns: named, forkedFrom };
 }

@@ -6,6 +6,7 @@ import { systemRandom } from "../../platform/ids.ts";
 import { RejectedError } from "../../protocol/errors.ts";
 import { HeldServers } from "../held-servers.ts";
 import { McpBridge } from "../mcp-bridge/endpoint.ts";
+import { withNativeAgents } from "../native-agents.ts";
 import type { ModelInfo, NativeAdapter, NativeSessionInput } from "../port.ts";
 import { originOf } from "./address.ts";
 import { OPENCODE_CAPABILITIES } from "./capabilities.ts";
@@ -42,6 +43,11 @@ export interface OpenCodeOptions {
    * Only then can an agent be held to less than all effects; else such agents are refused (POL-2). Goes with no `url`.
    */
   readonly isolated?: boolean;
+  /**
+   * OpenCode's own agents (`task`), beside those of the tree; false unless given. They are shown below the run and end with it.
+   * What narrows an agent is not enforced on them, so agents need all effects then (POL-2).
+   */
+  readonly nativeAgents?: boolean;
   /** Adapters that share it may resume each other's threads (C4.3). */
   readonly instanceId?: string;
   /**
@@ -62,6 +68,7 @@ const SCHEMA = optionsOf<OpenCodeOptions>({
   defaultModel: z.string().min(1).optional(),
   approvals: z.enum(["never", "on-request", "untrusted"]).optional(),
   isolated: z.boolean().optional(),
+  nativeAgents: z.boolean().optional(),
   instanceId: z.string().min(1).optional(),
   deadlineMs: z.number().int().min(1).optional(),
   clock: withMethods<Clock>("is no clock", "now", "setTimer", "defer").optional(),
@@ -96,14 +103,16 @@ export function createOpenCodeProvider(options: OpenCodeOptions = {}): NativeAda
   );
   const bridge = new McpBridge({ clock, random: systemRandom, driver: DRIVER });
   const models = options.models ?? null;
+  const nativeAgents = options.nativeAgents ?? false;
+  const capabilities = withNativeAgents(OPENCODE_CAPABILITIES, nativeAgents);
   return {
     loop: "theirs",
     driver: DRIVER,
     ...(options.instanceId === undefined ? {} : { instanceId: options.instanceId }),
     defaultModel: options.defaultModel ?? null,
     models: () => models,
-    capabilities: async () => OPENCODE_CAPABILITIES,
-    effectiveEffects: (effects) => effectiveEffects(effects, isolated),
+    capabilities: async () => capabilities,
+    effectiveEffects: (effects) => effectiveEffects(effects, isolated && !nativeAgents),
     classifySelectionChange: () => "apply_next_turn",
     async openSession(input: NativeSessionInput) {
       const { approvals = "on-request" } = options;
@@ -117,6 +126,7 @@ export function createOpenCodeProvider(options: OpenCodeOptions = {}): NativeAda
           directory,
           seated,
           approvals,
+          capabilities,
           clock,
           deadlineMs,
           random: systemRandom,

@@ -6,7 +6,7 @@
  *   of its user's, and no file outside of its workspace.
  * - C2 Nothing is asked for then: a yes would widen the policy.
  * - C3 Its commands know no sandbox, so that `execute` takes all effects.
- * - C4 Agents of its own are never there, and of the tools of ours those of this agent alone.
+ * - C4 Agents of its own are there only where the host has turned them on, and of the tools of ours those of this agent alone.
  * - C5 A conversation's rules can only be added to. What was allowed before stays so unless a later rule holds in its place.
  */
 import { type Effect, EFFECTS } from "../../protocol/agent.ts";
@@ -38,22 +38,35 @@ export function hasAll(effects: readonly Effect[]): boolean {
   return EFFECTS.every((one) => effects.includes(one));
 }
 
-/** `isolated`: nothing of the user's settings acts by itself. */
-export function effectiveEffects(effects: readonly Effect[], isolated: boolean): readonly Effect[] {
-  return isolated && !effects.includes("execute") ? effects : EFFECTS;
+/** `narrows`: nothing of the user's settings acts by itself, and no agents of its own do. */
+export function effectiveEffects(effects: readonly Effect[], narrows: boolean): readonly Effect[] {
+  return narrows && !effects.includes("execute") ? effects : EFFECTS;
 }
 
-/** `server`: the name under which the agent's own tools of ours are listed. */
+/** What its conversation has beside its effects. */
+export interface OpenCodeSeat {
+  /** The name under which the agent's own tools of ours are listed. */
+  readonly server: string;
+  /** Agents of OpenCode's own are on. */
+  readonly nativeAgents: boolean;
+}
+
 export function policyOf(
   effects: readonly Effect[],
   approvals: OpenCodeApprovals,
-  server: string,
+  { server, nativeAgents }: OpenCodeSeat,
 ): OpenCodePolicy {
   const all = hasAll(effects);
   const own = all ? APPROVALS[approvals] : [...rules("deny", ["*"]), ...rules("allow", allowedBy(effects))];
   return {
     asks: all && approvals !== "never",
-    rules: [...own, ...rules("deny", ["task", `${SERVER_NAME}_*`]), ...rules("allow", [`${server}_*`])],
+    rules: [
+      ...own,
+      // A rule for either, so that one of the other kind does not stay in force.
+      ...rules(nativeAgents ? "allow" : "deny", ["task"]),
+      ...rules("deny", [`${SERVER_NAME}_*`]),
+      ...rules("allow", [`${server}_*`]),
+    ],
   };
 }
 

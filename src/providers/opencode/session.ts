@@ -19,6 +19,7 @@ import type {
   NativeHistoryPage,
   NativeThread,
 } from "../../protocol/native-events.ts";
+import type { ThreadCapabilities } from "../../protocol/provider-capabilities.ts";
 import type { NativeRef } from "../../protocol/provider-thread.ts";
 import { Feed } from "../feed.ts";
 import type { HeldServer } from "../held-servers.ts";
@@ -32,19 +33,19 @@ import type {
   NativeSession,
   NativeSessionInput,
 } from "../port.ts";
-import { OPENCODE_CAPABILITIES } from "./capabilities.ts";
 import {
   busy,
   closed,
   isAnswer,
   isNotThere,
+  isStalled,
   notResumed,
   notTaken,
   notWaitedFor,
   refused,
 } from "./failures.ts";
 import { OpenCodeDirectoryClient } from "./directory-client.ts";
-import { firstRemoved, historyOf, type OpenCodeTurnSaid } from "./history.ts";
+import { firstRemoved, historyOf, nativeThread, type OpenCodeTurnSaid } from "./history.ts";
 import {
   type OpenCodeApprovals,
   type OpenCodePolicy,
@@ -64,6 +65,7 @@ export interface OpenCodeSessionOptions {
   /** Null where the agent has no tools. */
   readonly seated: SeatedAgent | null;
   readonly approvals: OpenCodeApprovals;
+  readonly capabilities: ThreadCapabilities;
   readonly clock: Clock;
   /** Milliseconds in which a turn has to be taken. */
   readonly deadlineMs: number;
@@ -76,7 +78,7 @@ type TurnInput = Parameters<NativeSession["startTurn"]>[0];
 const SPARE_MS = 30_000;
 
 export class OpenCodeSession implements NativeSession, OpenCodeListener {
-  readonly negotiated = OPENCODE_CAPABILITIES;
+  readonly negotiated: ThreadCapabilities;
   readonly #options: OpenCodeSessionOptions;
   readonly #directory: OpenCodeDirectoryClient;
   readonly #feed = new Feed<NativeEvent>();
@@ -95,6 +97,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
 
   constructor(options: OpenCodeSessionOptions) {
     this.#options = options;
+    this.negotiated = options.capabilities;
     this.#directory = new OpenCodeDirectoryClient(options.held.server.client, options.directory);
     this.#name = `${SERVER_NAME}_${sha256(options.input.threadId).slice(0, 8)}`;
   }
@@ -154,6 +157,9 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       await this.#taken(turn);
       return { turn: refOf(turn.id) };
     } catch (error) {
+      // It may begin with it all the same, and nobody would hear of it. The next one waits for this: it would be what is stopped.
+      if (turn.isSending && isStalled(error))
+        await this.#directory.abort(thread, GRACE_MS).catch(() => undefined);
       this.#end(turn);
       throw this.#gone ?? error;
     }
@@ -248,6 +254,7 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
       reply: async ({ path, body }) => void (await this.#directory.post(path, body)),
       stop: () => this.#directory.abort(thread),
       onEnded: () => this.#end(turn),
+      server: this.#server,
     });
     return turn;
   }
@@ -311,7 +318,9 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
   }
 
   #policy(effects: NativePolicy["effects"]): OpenCodePolicy {
-    return policyOf(effects, this.#options.approvals, this.#name);
+    const { approvals, capabilities } = this.#options;
+    const seat = { server: this.#name, nativeAgents: capabilities.subagents.native };
+    return policyOf(effects, approvals, seat);
   }
 
   /** Rules cannot be taken back: where they do not take the place of all that are there, the conversation is not used. */
@@ -344,13 +353,4 @@ export class OpenCodeSession implements NativeSession, OpenCodeListener {
     const { boundTo } = this.#server;
     return boundTo === null ? refOf(id) : { ...refOf(id), fingerprint: boundTo };
   }
-}
-
-function nativeThread(
-  ref: NativeRef,
-  turns: readonly OpenCodeTurnSaid[],
-  forkedFrom: NativeRef | null,
-): NativeThread {
-  const named = turns.map(({ id }) => refOf(id));
-  return { ref, head: named.at(-1) ?? null, turns: named, forkedFrom };
 }

@@ -7,13 +7,13 @@
  * - T3 A request that its model keeps failing at is made again a few times only; then the turn has failed.
  * - T4 With the turn all that it has asked for is over.
  */
-import { RejectedError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { NativeAnswer, NativeEvent, NativeRequest } from "../../protocol/native-events.ts";
 import type { ProviderError } from "../json-rpc.ts";
 import type { ToolRequest } from "../mcp-bridge/seat.ts";
 import { NOTHING_USED, questionText, type Told } from "../turn-told.ts";
-import { isNotThere } from "./failures.ts";
+import { OpenCodeChildren, type OpenCodeChildrenOptions } from "./children.ts";
+import { isNotThere, unanswered } from "./failures.ts";
 import { failureOf, itemOf, refOf, retriedFailure, usageOf } from "./translate.ts";
 import {
   type OpenCodeEvent,
@@ -45,6 +45,8 @@ export interface OpenCodeTurnOptions {
   /** Has it stopped; resolves with the acknowledgement. */
   readonly stop: () => Promise<unknown>;
   readonly onEnded: () => void;
+  /** Where conversations of its own agents are heard. */
+  readonly server: OpenCodeChildrenOptions["server"];
 }
 
 /** As often as a request is made again; how long OpenCode waits in between doubles from two seconds on. */
@@ -59,6 +61,7 @@ export class OpenCodeTurn {
   readonly #open = new Map<string, { readonly kind: "text" | "reasoning"; text: string }>();
   readonly #calls = new Map<string, OpenCodeTool>();
   readonly #done = new Set<string>();
+  readonly #children: OpenCodeChildren;
   readonly #asked = new Map<string, (answer: NativeAnswer) => Promise<void>>();
   #sending = false;
   #sent = false;
@@ -72,6 +75,11 @@ export class OpenCodeTurn {
 
   constructor(options: OpenCodeTurnOptions) {
     this.#options = options;
+    this.#children = new OpenCodeChildren({
+      server: options.server,
+      tell: (event) => this.#say(event),
+      asks: (event) => this.heard(event),
+    });
     this.#taken.promise.catch(() => undefined);
   }
 
@@ -81,6 +89,11 @@ export class OpenCodeTurn {
 
   get id(): string {
     return this.#options.id;
+  }
+
+  /** The server may have its message. */
+  get isSending(): boolean {
+    return this.#sending;
   }
 
   /** Resolves when it was accepted; rejects with what refuses it. */
@@ -182,6 +195,7 @@ export class OpenCodeTurn {
         return;
       case "tool":
         this.#calls.set(part.id, part);
+        this.#children.called(part);
         if (part.state.status === "completed" || part.state.status === "error") this.#over(part);
         return;
       case "step-finish":
@@ -232,6 +246,7 @@ export class OpenCodeTurn {
   #finish(): void {
     for (const [id, { kind, text }] of this.#open) this.#whole(id, kind, text);
     for (const call of this.#calls.values()) this.#over(call);
+    this.#children.end();
     this.end();
     this.#options.onEnded();
     const { outcome, error } = this.#outcome();
@@ -280,10 +295,21 @@ export class OpenCodeTurn {
   }
 
   #ask(request: NativeRequest, reply: (answer: NativeAnswer) => Promise<void>): void {
-    if (request.kind === "approval" && !this.#options.asks)
-      return void reply({ kind: "cancelled" }).catch(() => undefined);
+    if (request.kind === "approval" && !this.#options.asks) return void this.#deny(reply);
     this.#asked.set(request.ref.nativeId, reply);
     this.#say({ type: "request", request });
+  }
+
+  /** Where no denial gets there the turn has failed: nobody else would answer, and it would wait without an end. */
+  async #deny(reply: (answer: NativeAnswer) => Promise<void>, left = RETRIES): Promise<void> {
+    try {
+      await reply({ kind: "cancelled" });
+    } catch (error) {
+      if (isNotThere(error)) return;
+      if (left > 0) return this.#deny(reply, left - 1);
+      this.#failure ??= error as ProviderError;
+      this.#options.stop().catch(() => undefined);
+    }
   }
 
   /** Somebody else has answered, or it was taken back. */
@@ -312,11 +338,6 @@ export class OpenCodeTurn {
   #say(event: Told): void {
     this.#options.tell({ ...event, key: this.key } as NativeEvent);
   }
-}
-
-/** An empty answer is one, too. */
-function unanswered(turn: string): ProviderError {
-  return new RejectedError("PROVIDER_PROTOCOL", "OpenCode has ended the turn without an answer.", { turn });
 }
 
 const DENIED = "The user has denied this.";

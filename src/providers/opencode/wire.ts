@@ -72,6 +72,22 @@ export function partOfInterest(part: unknown): OpenCodePart | null {
   return Object.hasOwn(PARTS, type) ? PARTS[type as keyof typeof PARTS].parse(part) : null;
 }
 
+const task = z.object({
+  tool: z.literal("task"),
+  state: z.object({
+    input: z.object({ prompt: text.default("") }).prefault({}),
+    metadata: z.object({ sessionId: text }),
+  }),
+});
+
+/** The agent of its own that a call has opened a conversation for; null for any other call, and for one that has not yet. */
+export function taskOf(call: OpenCodeTool): { readonly sessionId: string; readonly prompt: string } | null {
+  const { data } = task.safeParse(call);
+  return data === undefined
+    ? null
+    : { sessionId: data.state.metadata.sessionId, prompt: data.state.input.prompt };
+}
+
 const withParts = z.object({ info: message, parts: z.array(z.looseObject({ type: text })) });
 export type OpenCodeSaid = z.output<typeof withParts>;
 

@@ -50,7 +50,7 @@ describe("a turn that is not taken", { timeout: 60_000 }, () => {
         return virtual.setTimer(ms, callback, options);
       },
     };
-    const { start } = await open({ ignores: true }, { clock, deadlineMs: 5_000 });
+    const { start, server } = await open({ ignores: true }, { clock, deadlineMs: 5_000 });
     const before = timers;
     const starting = failure(start([]));
     // Whether it is busy, its message, and that it is taken.
@@ -60,6 +60,8 @@ describe("a turn that is not taken", { timeout: 60_000 }, () => {
       code: "PROVIDER_STALLED",
       message: expect.stringContaining("taken"),
     });
+    // It may begin with it later.
+    expect(server.asked("POST /session/:id/abort")).toHaveLength(1);
   });
 
   test("is given up with its session", async () => {
@@ -119,6 +121,19 @@ describe("an answer to OpenCode", { timeout: 60_000 }, () => {
     expect(events.at(-1)).toMatchObject({ outcome: "completed" });
     expect(server.asked("POST /permission/:id/reply")).toHaveLength(2);
   });
+
+  test.each([
+    [[503, 503, 200], "completed", 3],
+    [[503, 503, 503, 200], "failed", 3],
+  ])(
+    "that nobody is asked for is sent again where it does not get there: %j",
+    async (replies, outcome, sent) => {
+      const { turn, server } = await open({ replies }, { approvals: "never" });
+      const events = await turn([{ ask: "permission.asked" }]);
+      expect(events.at(-1)).toMatchObject({ outcome });
+      expect(server.asked("POST /permission/:id/reply")).toHaveLength(sent);
+    },
+  );
 
   test("is given once where nothing waits for it any more", async () => {
     const { turn, session, server } = await open({ replies: [404, 200] });

@@ -22,6 +22,8 @@ import { listen } from "../../support/model-wire/loopback.ts";
 import { fakeOpenCode } from "../../support/opencode.ts";
 import { decide, failure, INPUT, open, until } from "../../support/opencode-session.ts";
 
+const SEAT = { server: "c", nativeAgents: false };
+
 describe("words of OpenCode", () => {
   test("a message is named behind all that there are, whatever the clock says", () => {
     const random = seededRandom(1);
@@ -81,7 +83,7 @@ describe("words of OpenCode", () => {
   test("rules take what the effects do not name, other agents' tools, and nothing of this agent's own", () => {
     /** The last rule that fits holds. */
     const can = (effects: readonly Effect[], approvals: "never" | "on-request" | "untrusted", tool: string) =>
-      policyOf(effects, approvals, "coppice_mine").rules.findLast(
+      policyOf(effects, approvals, { server: "coppice_mine", nativeAgents: false }).rules.findLast(
         ({ permission }) =>
           permission === "*" ||
           permission === tool ||
@@ -101,11 +103,11 @@ describe("words of OpenCode", () => {
         "allow",
         "deny",
       ]);
-    expect([policyOf(EFFECTS, "never", "c").asks, policyOf(EFFECTS, "on-request", "c").asks]).toEqual([
+    expect([policyOf(EFFECTS, "never", SEAT).asks, policyOf(EFFECTS, "on-request", SEAT).asks]).toEqual([
       false,
       true,
     ]);
-    expect(policyOf(["read"], "untrusted", "c").asks).toBe(false);
+    expect(policyOf(["read"], "untrusted", SEAT).asks).toBe(false);
   });
 
   test("POL-2 only one that is isolated is held to less than all effects, and commands take all of them", () => {
@@ -223,6 +225,7 @@ describe("a turn of OpenCode's", { timeout: 60_000 }, () => {
       reply: () => Promise.resolve(),
       stop: async () => (stops += 1),
       onEnded: () => undefined,
+      server: { listen: () => undefined, leave: () => undefined },
     });
     const status = (type: string) => turn.heard({ type: "session.status", of: { status: { type } } });
     turn.heard({ type: "message.updated", of: { info: { id: "msg_1", role: "user", time: {} } } });
