@@ -7,7 +7,8 @@
  */
 import { Server } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../protocol/json.ts";
-import { type Clock, delay } from "../platform/clock.ts";
+import type { Clock } from "../platform/clock.ts";
+import { every } from "../platform/every.ts";
 import type { HostTool } from "../tools/host-tools.ts";
 import { answerMcpCall, toMcpTools } from "../tools/bindings/mcp.ts";
 import { callIdOf } from "./call-id.ts";
@@ -41,9 +42,10 @@ export function mcpServer(surface: McpSurface): Server {
     using _progress =
       progressToken === undefined
         ? null
-        : telling(surface, (progress, message) =>
-            mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, message } }),
-          );
+        : every(surface.clock, PROGRESS_MS, async (progress) => {
+            const params = { progressToken, progress, message: await surface.progress() };
+            await mcpReq.notify({ method: "notifications/progress", params });
+          });
     const answer = await answerMcpCall(surface.tools, params, {
       signal: mcpReq.signal,
       ...(callId === undefined ? {} : { callId }),
@@ -54,20 +56,4 @@ export function mcpServer(surface: McpSurface): Server {
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: listTemplates() }));
   server.setRequestHandler("resources/read", ({ params }) => readResource(surface, params.uri));
   return server;
-}
-
-function telling(
-  { clock, progress }: McpSurface,
-  tell: (progress: number, message: string) => Promise<void>,
-): Disposable {
-  const over = new AbortController();
-  const told = async (): Promise<void> => {
-    for (let count = 1; ; count += 1) {
-      await delay(clock, PROGRESS_MS, over.signal);
-      await tell(count, await progress());
-    }
-  };
-  // The call has ended, or whoever is told has gone; neither is the call's business.
-  told().catch(() => undefined);
-  return { [Symbol.dispose]: () => over.abort() };
 }

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { seededRandom } from "../../src/platform/ids.ts";
 import type { ToolSpec } from "../../src/protocol/tool.ts";
 import { McpBridge, type SeatedAgent, stdioServer } from "../../src/providers/mcp-bridge/endpoint.ts";
+import { PROGRESS_MS } from "../../src/providers/mcp-bridge/mcp-server.ts";
 import type { ToolRequest } from "../../src/providers/mcp-bridge/seat.ts";
 import { virtualClock } from "../../src/testing/virtual-clock.ts";
 import { waitUntil } from "../../src/testing/wait-until.ts";
@@ -199,6 +200,27 @@ describe("the bridge", { timeout: 60_000 }, () => {
       expect(await caller.callTool(look("a"))).toEqual(seen("seen at last"));
       await answered;
       expect(one.asked).toHaveLength(1);
+    },
+  );
+
+  test.for<Wire>(["2025", "2026", "stdio"])(
+    "WAI-7 a program that asks for progress is told that its call goes on, as long as it does (%s)",
+    async (wire) => {
+      const one = await agent();
+      const caller = await client(one.seated, wire);
+      const told: (string | undefined)[] = [];
+      const called = caller.callTool(look("a"), { onprogress: ({ message }) => told.push(message) });
+      await one.untilAsked(1);
+      await until("it is held", () => clock.pending().length === 2);
+      for (const many of [1, 2]) {
+        await clock.advance(PROGRESS_MS);
+        await until("it is told", () => told.length === many);
+      }
+      const answered = one.answer(0, "seen");
+      expect(await called).toEqual(seen("seen"));
+      await answered;
+      expect(told).toEqual(["look goes on", "look goes on"]);
+      await until("nothing is told any more", () => clock.pending().length === 0);
     },
   );
 

@@ -53,7 +53,7 @@ export class McpBridge {
     const token = Buffer.from(random.bytes(TOKEN_BYTES)).toString("base64url");
     const seat = new BridgeSeat({ clock, driver, tools, holdMs });
     const key = sha256(token);
-    this.#seats.set(key, mcpHandler(seat, MAXIMUM_BODY_BYTES));
+    this.#seats.set(key, mcpHandler(seat, clock, MAXIMUM_BODY_BYTES));
     const leave = async (): Promise<void> => {
       if (!this.#seats.delete(key)) return;
       seat.endTurn();

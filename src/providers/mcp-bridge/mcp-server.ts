@@ -3,14 +3,19 @@
  * whoever shows the token of an agent is answered, over whatever connection (SEC-1).
  */
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
+import type { Clock } from "../../platform/clock.ts";
+import { every } from "../../platform/every.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { ToolSpec } from "../../protocol/tool.ts";
 import { type BridgeSeat, SERVER_NAME, type ToolAnswer } from "./seat.ts";
 
 export type McpHandler = (request: Request) => Promise<Response>;
 
+/** Milliseconds between two notifications to a program that asked for progress, so that it does not give up on a call. */
+export const PROGRESS_MS = 5_000;
+
 /** `maximumBytes` bounds the body of a request. */
-export function mcpHandler(seat: BridgeSeat, maximumBytes: number): McpHandler {
+export function mcpHandler(seat: BridgeSeat, clock: Clock, maximumBytes: number): McpHandler {
   const serve = ({ requestInfo }: { readonly requestInfo?: Request }): Server => {
     const server = new Server(
       { name: SERVER_NAME, version: "1" },
@@ -19,6 +24,14 @@ export function mcpHandler(seat: BridgeSeat, maximumBytes: number): McpHandler {
     server.setRequestHandler("tools/list", () => ({ tools: seat.tools.map(toTool) }));
     server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
       const { name, arguments: given = {} } = params;
+      const progressToken = mcpReq._meta?.progressToken;
+      using _progress =
+        progressToken === undefined
+          ? null
+          : every(clock, PROGRESS_MS, (progress) => {
+              const params = { progressToken, progress, message: `${name} goes on` };
+              return mcpReq.notify({ method: "notifications/progress", params });
+            });
       const signals = [mcpReq.signal, ...(requestInfo === undefined ? [] : [requestInfo.signal])];
       const answer = await seat.call(
         { name, input: JSON.stringify(given), key: keyOf(mcpReq._meta) },

@@ -6,6 +6,7 @@
  * - I2 Whoever is told that a call was cancelled hangs up on it.
  */
 import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
 
 interface Message {
   readonly id?: string | number;
@@ -41,10 +42,12 @@ async function handOn(line: string): Promise<void> {
       body: line,
       signal: call.signal,
     });
-    const text = await response.text();
     if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
-      for (const data of eventsOf(text)) say(data);
-    } else if (text !== "" && id !== undefined) say(response.ok || isMessage(text) ? text : fault(id, text));
+      for await (const data of eventsOf(response.body!)) say(data);
+      return;
+    }
+    const text = await response.text();
+    if (text !== "" && id !== undefined) say(response.ok || isMessage(text) ? text : fault(id, text));
   } catch (error) {
     if (id !== undefined && !call.signal.aborted) say(fault(id, String(error)));
   } finally {
@@ -63,15 +66,18 @@ function headersOf({ method, params }: Message): Record<string, string> {
   };
 }
 
-/** Data of the events of a stream; comments and names are of no interest. */
-function eventsOf(stream: string): string[] {
-  return stream.split(/\r?\n\r?\n/).flatMap((event) => {
-    const data = event
-      .split(/\r?\n/)
-      .filter((line) => line.startsWith("data:"))
-      .map((line) => line.slice("data:".length).trim());
-    return data.join("\n") === "" ? [] : [data.join("\n")];
-  });
+/** Data of the events of a stream, as they come; comments and names are of no interest. */
+async function* eventsOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  const input = Readable.fromWeb(stream as Parameters<typeof Readable.fromWeb>[0]);
+  let data: string[] = [];
+  for await (const line of createInterface({ input, crlfDelay: Infinity })) {
+    if (line.startsWith("data:")) data.push(line.slice("data:".length).trim());
+    else if (line === "" && data.join("") !== "") {
+      yield data.join("\n");
+      data = [];
+    }
+  }
+  if (data.join("") !== "") yield data.join("\n");
 }
 
 function parse(line: string): Message {
