@@ -4,6 +4,7 @@
  *
  * - C1 For a new tree nothing is stored, and no store is made, before the client calls a tool.
  */
+import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { sha256 } from "../platform/digest.ts";
 import type { ProfileName } from "../protocol/profile.ts";
@@ -62,8 +63,14 @@ async function serveNew(options: ClientOptions, note: (line: string) => void): P
   const { effort, profile } = options;
   const host = await hostOf(options);
   const workspace = folderOf("--dir", options.dir ?? ".");
-  const { provider, model } = (await host.choice(options)) ?? (await installed(note));
   const { path } = newStorePlace(options.store);
+  const choice = await host.choice(options);
+  let held: HeldRuntime | null = null;
+  const hold = async (): Promise<HeldRuntime> =>
+    (held ??= await heldRuntime(await openSqliteStore({ path }), host));
+  // One that is there and cannot be used is told to who starts the server, not to a model later.
+  if (existsSync(path)) await hold();
+  const { provider, model } = choice ?? (await installed(note));
   const asked = profile === undefined ? {} : { profile };
   const made = {
     ...asked,
@@ -74,13 +81,12 @@ async function serveNew(options: ClientOptions, note: (line: string) => void): P
     ...(model === null ? {} : { model }),
     ...(effort === undefined ? {} : { effort }),
   };
-  let held: HeldRuntime | null = null;
   const client = new HostTree({
     faces: hostToolFaces({ threadTools: THREAD_TOOLS, ...host.settings }, asked),
     logger: storeTroubleLogger(note),
     open: async (id) => {
-      held ??= await heldRuntime(await openSqliteStore({ path }), host);
-      return asRoot(await held.runtime.openTree(id === null ? made : { id }));
+      const { runtime } = await hold();
+      return asRoot(await runtime.openTree(id === null ? made : { id }));
     },
   });
   return served(client, async () => held?.[Symbol.asyncDispose]());

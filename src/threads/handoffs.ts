@@ -44,6 +44,7 @@ export function requireHandoff(view: StoreView, id: string): HandoffRecord {
 /** @throws RejectedError `TRANSFER_STATE_INVALID`. */
 function editable(look: Look, id: string): Found {
   const handoff = requireHandoff(look.store, id);
+  requireUnarchived(look.agent(handoff.threadId));
   if (handoff.status !== "ready" || handoff.deliveredAt !== null) {
     const state = handoff.deliveredAt === null ? handoff.status : "delivered";
     throw new RejectedError(
@@ -52,7 +53,6 @@ function editable(look: Look, id: string): Found {
       { id, status: state },
     );
   }
-  requireUnarchived(look.agent(handoff.threadId));
   const transfer = must(look.store.transfer(handoff.transferId), "transfer", handoff.transferId);
   if (transfer.type === "subagent_spawn" || transfer.type === "subagent_result") {
     throw new RejectedError(

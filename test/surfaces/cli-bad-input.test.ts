@@ -119,9 +119,10 @@ describe("every option and argument of every command", () => {
   test("is repeated in part when it is long and wrong", async () => {
     const before = rows();
     const long = "x".repeat(100_000);
-    // `coppice` and `doctor` say of such a store that there is none yet.
+    // `coppice`, `doctor` and `mcp` say of such a store that there is none yet.
     const wrong = VALUED.filter(
-      ([{ path }, name]) => !TEXTS.includes(name) && !(name === "--store" && ["", "doctor"].includes(path)),
+      ([{ path }, name]) =>
+        !TEXTS.includes(name) && !(name === "--store" && ["", "doctor", "mcp"].includes(path)),
     );
     for (const [leaf, tried] of wrong) {
       const { exit, code, message } = await refusal(callOf(leaf, tried, long));
@@ -182,8 +183,8 @@ describe("a store that cannot be used", () => {
     make(path);
     const bytes = (): unknown => (state === "a folder" ? null : readFileSync(path));
     const before = bytes();
-    // `doctor` says it as what it has found.
-    for (const leaf of LEAVES.filter((one) => one.path !== "doctor")) {
+    // `doctor` says it as what it has found, and `setup` only hands its name on.
+    for (const leaf of LEAVES.filter((one) => !["doctor", "setup"].includes(one.path))) {
       const args = [
         ...callOf(leaf, "--store", path),
         ...(leaf.path === "agent budget" ? ["--tokens", "1"] : []),

@@ -20,6 +20,7 @@ import { PROVIDER_HELP } from "./thread-life.ts";
 export function addMcp(program: Command, terminal: Terminal, version: string): void {
   withConfig(program.command("mcp").option(...STORE_OPTION))
     .description("serve the tools to an agent that you use already, which starts this as an MCP server")
+    .option("--json", "for programs: an error that keeps it from serving, as JSON on standard error")
     .option("--tree <id>", "go on with the tree of an earlier client; default: a new one", notBlank)
     .option(
       "--provider <name>",
@@ -39,12 +40,12 @@ export function addMcp(program: Command, terminal: Terminal, version: string): v
       `\nWith an agent's token in ${TOKEN_VARIABLE} the client acts as that agent.\n\nExample: npx coppice mcp --provider codex`,
     )
     .action(async (options: ClientOptions) => {
-      const output = protocolOutput();
+      using protocol = protocolOutput();
       const note = (line: string): void => terminal.note(`coppice: ${line}`);
       await using served = await serveClient(options, note);
       await serveMcpStdio(
         { ...served, version, clock: systemClock },
-        { input: process.stdin, output, onFault: ({ message }) => note(clean(message)) },
+        { input: process.stdin, output: protocol.output, onFault: ({ message }) => note(clean(message)) },
         terminal.signal,
       );
       const tree = served.tree();
@@ -52,12 +53,20 @@ export function addMcp(program: Command, terminal: Terminal, version: string): v
     });
 }
 
-/** What alone is written to standard output from now on. */
-function protocolOutput(): Writable {
+/** What alone is written to standard output, until it is disposed of. */
+function protocolOutput(): Disposable & { readonly output: Writable } {
   const { stdout, stderr } = process;
-  const write = stdout.write.bind(stdout);
+  const { write } = stdout;
+  const say = write.bind(stdout);
   stdout.write = stderr.write.bind(stderr);
-  return new Writable({ write: (chunk: Uint8Array, _encoding, done) => void write(chunk, done) });
+  return {
+    output: new Writable({
+      write: (chunk: Uint8Array, _encoding, done) => void say(chunk, done),
+    }),
+    [Symbol.dispose]() {
+      stdout.write = write;
+    },
+  };
 }
 
 async function tellWhatIsLeft(
