@@ -56,15 +56,14 @@ export function addMcp(program: Command, terminal: Terminal, version: string): v
 /** What alone is written to standard output, until it is disposed of. */
 function protocolOutput(): Disposable & { readonly output: Writable } {
   const { stdout, stderr } = process;
-  const { write } = stdout;
-  const say = write.bind(stdout);
+  const say = stdout.write.bind(stdout);
   stdout.write = stderr.write.bind(stderr);
   return {
     output: new Writable({
       write: (chunk: Uint8Array, _encoding, done) => void say(chunk, done),
     }),
     [Symbol.dispose]() {
-      stdout.write = write;
+      stdout.write = say;
     },
   };
 }
