@@ -128,7 +128,7 @@ function wantedOf(view: StoreView, runId: RunId) {
 function before(view: StoreView, run: RunRecord): string | undefined {
   for (let at = run.ordinal - 1; at > Math.max(0, run.ordinal - LOOKS_BACK); at -= 1) {
     const state = view.runAt(run.threadId, at)?.checkpoint?.workspace;
-    if (state?.status === "ready") return state.ref;
+    if (state?.status === "ready" && state.gone !== true) return state.ref;
   }
   return undefined;
 }

@@ -67,7 +67,9 @@ export function loadRoles(
   from: RoleFolder | readonly RoleFile[],
   tools: readonly ToolDeclaration[] = [],
 ): RoleSet {
-  const { files, problems } = Array.isArray(from) ? { files: from, problems: [] } : (from as RoleFolder);
+  const { files, problems } = Array.isArray(from)
+    ? { files: from, problems: [] }
+    : ((from ?? {}) as RoleFolder);
   check("loadRoles", loadArguments, { files, tools, problems });
   const roles = new Map(BUILT_IN_ROLES.map((role) => [role.name, role]));
   const unavailable = new Map<string, string>();

@@ -136,17 +136,13 @@ export function restoreCheckpoint(
     const restored = await tree.transact((tx) => begunBefore(tx, found, begin, mark));
     const come = restored ?? (await restore(ports, tree, found, request, within, mark));
     await tree.transact((tx) => {
-      if (!isRefusal(come)) return done(tx, come);
+      // One that is not done for another reason may have been cut off while it wrote.
+      if (come.status !== "refused") return done(tx, come);
       mark?.forget(tx);
       refused(tx, come);
     });
     return come;
   });
-}
-
-/** It had no effect, and may be given again under its id once what was in its way is not. */
-function isRefusal(come: RestoreAnswer | Removed): boolean {
-  return come.status === "refused" || (come.status === "missing" && !come.lasting);
 }
 
 function begunBefore(
@@ -205,7 +201,7 @@ export function removeCheckpoint(
     const gone = await ports.capture.remove(folder, ref, within);
     await tree.transact((tx) => {
       if (gone.status === "ready") noteRemoved(tx, id);
-      (isRefusal(gone) ? refused : done)(tx, gone);
+      (gone.status === "missing" && !gone.lasting ? refused : done)(tx, gone);
     });
     return gone;
   });

@@ -250,7 +250,7 @@ describe.each(STORES)("commands of several commits on %s", (store) => {
 
   test.for([
     ["restore_checkpoint", inTheWay, true],
-    ["restore_checkpoint", busy, true],
+    ["restore_checkpoint", busy, false],
     ["restore_checkpoint", { ...busy, lasting: true }, false],
     ["remove_checkpoint", busy, true],
   ] as const)("C1.18 C3.12 %s that is answered %o: its id is free is %s", async ([verb, answer, free]) => {

@@ -209,6 +209,33 @@ describe.each(STORES)("checkpoints of workspaces on %s", processes, (store) => {
     expect(refs(r)).toEqual([]);
   });
 
+  test("C1.18 C9.3 what a run has changed is told against the newest one that is there", async () => {
+    const { h, threads, id, first } = await open({
+      "/root": [
+        call("write", { name: "one.txt", text: "1\n" }),
+        say("first"),
+        call("write", { name: "two.txt", text: "2\n" }),
+        say("second"),
+        repeat(say("more")),
+      ],
+    });
+    await threads.rollBack(id, { to: { kind: "ordinal", ordinal: 1 } });
+    const ask = async (text: string) => {
+      await h.ask(text);
+      await h.tree.control.tree.jobs.of(id);
+      return (await threads.checkpoints(id)).rows.at(-1)!;
+    };
+    const third = await ask("three");
+    expect((await threads.checkpoints(id)).rows.map(({ status }) => status)).toEqual([
+      "ready",
+      "none",
+      "ready",
+    ]);
+    await threads.removeCheckpoint(id, third.runId);
+    expect(await ask("four")).toMatchObject({ status: "ready", files: ["two.txt"] });
+    expect(first.status).toBe("ready");
+  });
+
   test("C1.18 C2.1 with its archiving a thread's are removed, those of other threads stay", async () => {
     const { r, threads, id, first } = await open();
     await threads.restoreCheckpoint(id, { run: first.runId, paths: ["one.txt"] });

@@ -129,6 +129,8 @@ test.for([
   [{ openSqliteStore }, [{ file: "./x.db" }], /path: .*unknown field `file`. Accepted fields: path/],
   [{ createMemoryStore }, [{ freeze: true }], /unknown field `freeze`. Accepted fields: clock, deepFreeze/],
   [{ loadRoles }, ["./roles"], /files: .*expected array/],
+  [{ loadRoles }, [undefined], /files: .*expected array/],
+  [{ loadRoles }, [null], /files: .*expected array/],
   [{ readRoleFolder }, [], /folder: /],
   [{ stderrLogger }, ["loud"], /level: /],
   [{ toAiSdkTools }, [undefined], /expected array/],
