@@ -167,7 +167,10 @@ function meantWord(similar: string | null): string {
 /** One letter more, less, other or swapped. */
 function similarTo(word: string, { commands }: Command): string | null {
   const names = commands.map((command) => command.name());
-  return names.find((name) => variants(word).has(name) || variants(name).has(word)) ?? null;
+  // A task that stands where a command would may be long.
+  if (word.length > Math.max(...names.map(({ length }) => length)) + 1) return null;
+  const near = variants(word);
+  return names.find((name) => near.has(name) || variants(name).has(word)) ?? null;
 }
 
 /** A word with one letter left out, replaced by any, or swapped with the next. */

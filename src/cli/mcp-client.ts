@@ -6,6 +6,7 @@
  */
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
+import { ROOT_PATH } from "../protocol/agent-path.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { ProfileName } from "../protocol/profile.ts";
 import type { ThreadToolsPolicy } from "../protocol/thread-tools.ts";
@@ -42,7 +43,8 @@ export interface ClientOptions {
   readonly profile?: ProfileName;
 }
 
-export interface ServedClient extends Pick<McpSurface, "tools" | "tree" | "progress">, AsyncDisposable {}
+export interface ServedClient
+  extends Pick<McpSurface, "tools" | "tree" | "progress" | "isRoot">, AsyncDisposable {}
 
 /** @throws CommandError, RejectedError for what cannot be served. */
 export async function serveClient(
@@ -89,18 +91,19 @@ async function serveNew(options: ClientOptions, note: (line: string) => void): P
       return asRoot(await runtime.openTree(id === null ? made : { id }));
     },
   });
-  return served(client, async () => held?.[Symbol.asyncDispose]());
+  return served(client, true, async () => held?.[Symbol.asyncDispose]());
 }
 
 function asRoot(tree: TreeHandle): OpenedTree {
   return { tree, tools: tree.root.tools({ shortTransport: true }) };
 }
 
-function served(client: HostTree, close: () => Promise<void>): ServedClient {
+function served(client: HostTree, isRoot: boolean, close: () => Promise<void>): ServedClient {
   const tree = (): TreeHandle | null => client.tree;
   return {
     tools: client.tools,
     tree,
+    isRoot,
     progress: () => progressOf(tree()),
     [Symbol.asyncDispose]: close,
   };
@@ -126,6 +129,11 @@ async function serveOld(
   const store = await openForWriting(newStorePlace(options.store));
   stack.defer(() => store.close());
   const reader = await findTree(store, await treeOf(store, options.tree, token));
+  // Before it is opened, which would begin what waits to run.
+  if (token === "" && !(await reader.agent(ROOT_PATH)).hostDriven)
+    throw badUse(
+      `the root of ${reader.id} is an agent of its own and no client's; write to it with: npx coppice agent followup /root --tree ${reader.id}, or leave out --tree for a new tree.`,
+    );
   await host.requireRunnable(store, reader);
   const { runtime } = stack.use(await heldRuntime(store, host));
   const open = async (): Promise<OpenedTree> => {
@@ -136,7 +144,7 @@ async function serveOld(
   const opened = await open();
   const client = new HostTree({ faces: opened.tools, open, opened, logger: storeTroubleLogger(note) });
   const kept = stack.move();
-  return served(client, () => kept.disposeAsync());
+  return served(client, token === "", () => kept.disposeAsync());
 }
 
 async function treeOf(store: Store, tree: string | undefined, token: string): Promise<string | undefined> {

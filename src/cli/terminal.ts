@@ -28,6 +28,8 @@ export class Terminal {
   /** Aborted by the first interrupt. */
   readonly signal: AbortSignal;
   readonly #colour: boolean;
+  readonly #interrupt: AbortController;
+  #readerGone = (): void => process.exit(EXIT.readerGone);
 
   constructor() {
     const { env, stdout } = process;
@@ -35,7 +37,8 @@ export class Terminal {
       env["FORCE_COLOR"] !== undefined && env["FORCE_COLOR"] !== "0"
         ? (env["NO_COLOR"] ?? "") === ""
         : stdout.isTTY === true && (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb";
-    this.signal = this.#listen();
+    this.#interrupt = this.#listen();
+    this.signal = this.#interrupt.signal;
   }
 
   /** Can be drawn upon: a terminal that understands movements of the cursor. */
@@ -86,7 +89,12 @@ export class Terminal {
     return exit;
   }
 
-  #listen(): AbortSignal {
+  /** For a server, whose client may be killed: from now on a reader that is gone asks it to end, and no more is said. */
+  endInOrder(): void {
+    this.#readerGone = () => this.#interrupt.abort(new CommandError(EXIT.ok, "RUN_INTERRUPTED", "gone."));
+  }
+
+  #listen(): AbortController {
     const controller = new AbortController();
     let firstAt: number | null = null;
     const onSignal = (): void => {
@@ -100,14 +108,14 @@ export class Terminal {
     };
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
     process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EPIPE") process.exit(EXIT.readerGone);
+      if (error.code === "EPIPE") return this.#readerGone();
       this.note(`coppice: standard output cannot be written: ${clean(error.message)}.`);
       process.exit(EXIT.incomplete);
     });
     process.stderr.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EPIPE") process.exit(EXIT.readerGone);
+      if (error.code === "EPIPE") this.#readerGone();
     });
-    return controller.signal;
+    return controller;
   }
 }
 

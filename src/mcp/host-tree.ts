@@ -70,9 +70,10 @@ export class HostTree {
     }));
   }
 
-  /** Null as long as nothing was called. */
+  /** Null as long as nothing was called, and while it is lost. */
   get tree(): TreeHandle | null {
-    return this.#opened?.tree ?? null;
+    const tree = this.#opened?.tree;
+    return tree?.owned === true ? tree : null;
   }
 
   async #open(): Promise<OpenedTree> {

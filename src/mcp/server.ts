@@ -12,11 +12,13 @@ import { every } from "../platform/every.ts";
 import type { HostTool } from "../tools/host-tools.ts";
 import { answerMcpCall, toMcpTools } from "../tools/bindings/mcp.ts";
 import { callIdOf } from "./call-id.ts";
-import { INSTRUCTIONS } from "./instructions.ts";
+import { AGENT_INSTRUCTIONS, ROOT_INSTRUCTIONS } from "./instructions.ts";
 import { listResources, listTemplates, readResource, type ResourceSource } from "./resources.ts";
 
 export interface McpSurface extends ResourceSource {
   readonly version: string;
+  /** The client is the root; else it is one agent of a tree, by its token, and sees no more than its tools show (SEC-1). */
+  readonly isRoot: boolean;
   readonly tools: readonly HostTool[];
   readonly clock: Clock;
   /** How what it waits for stands, in a line. */
@@ -29,7 +31,9 @@ export const PROGRESS_MS = 5_000;
 export function mcpServer(surface: McpSurface): Server {
   const server = new Server(
     { name: "coppice", title: "Coppice", version: surface.version },
-    { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
+    surface.isRoot
+      ? { capabilities: { tools: {}, resources: {} }, instructions: ROOT_INSTRUCTIONS }
+      : { capabilities: { tools: {} }, instructions: AGENT_INSTRUCTIONS },
   );
   const tools = toMcpTools(surface.tools).map((tool) => ({
     ...tool,
@@ -42,8 +46,9 @@ export function mcpServer(surface: McpSurface): Server {
     using _progress =
       progressToken === undefined
         ? null
-        : every(surface.clock, PROGRESS_MS, async (progress) => {
+        : every(surface.clock, PROGRESS_MS, async (progress, over) => {
             const params = { progressToken, progress, message: await surface.progress() };
+            over.throwIfAborted();
             await mcpReq.notify({ method: "notifications/progress", params });
           });
     const answer = await answerMcpCall(surface.tools, params, {
@@ -52,6 +57,7 @@ export function mcpServer(surface: McpSurface): Server {
     });
     return { ...answer, content: [...answer.content] };
   });
+  if (!surface.isRoot) return server;
   server.setRequestHandler("resources/list", () => ({ resources: listResources() }));
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: listTemplates() }));
   server.setRequestHandler("resources/read", ({ params }) => readResource(surface, params.uri));

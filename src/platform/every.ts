@@ -8,13 +8,13 @@ import { type Clock, delay } from "./clock.ts";
 export function every(
   clock: Clock,
   milliseconds: number,
-  work: (count: number) => Promise<unknown>,
+  work: (count: number, over: AbortSignal) => Promise<unknown>,
 ): Disposable {
   const over = new AbortController();
   const repeating = async (): Promise<void> => {
     for (let count = 1; ; count += 1) {
       await delay(clock, milliseconds, over.signal);
-      await work(count);
+      await work(count, over.signal);
     }
   };
   repeating().catch(() => undefined);

@@ -21,7 +21,12 @@ const until = (what: string, there: () => boolean | Promise<boolean>) =>
 
 /** A client's server, as `coppice mcp` makes it. */
 async function serving(
-  given: { readonly store?: Store; readonly id?: string; readonly fails?: number } = {},
+  given: {
+    readonly store?: Store;
+    readonly id?: string;
+    readonly fails?: number;
+    readonly isRoot?: boolean;
+  } = {},
 ) {
   const clock = virtualClock();
   const gates = createGates();
@@ -51,6 +56,7 @@ async function serving(
   const served = serveHere({
     tools: host.tools,
     tree,
+    isRoot: given.isRoot ?? true,
     clock,
     version: "1",
     progress: () => progressOf(tree()),
@@ -244,6 +250,17 @@ describe.each<Revision>(["2025", "2026"])("the server, revision of %s", (revisio
       call("create_thread", { threads: [{ message: "begin", title: "beside" }] }),
     );
     expect(made).toMatchObject({ isError: false });
+  });
+
+  test("SEC-1 one that is a single agent sees no more than its tools show", async () => {
+    const { served } = await serving({ isRoot: false });
+    const client = await served.connect(revision);
+    expect(client.getServerCapabilities()?.resources).toBeUndefined();
+    expect(client.getInstructions()).not.toContain("root");
+    expect((await client.listTools()).tools).toHaveLength(13);
+    await expect(
+      client.request({ method: "resources/read", params: { uri: "coppice://mailbox" } }),
+    ).rejects.toThrow(/not found|does not support/i);
   });
 
   test("the tree, the mailbox and the transfers are resources, in pages, and reading takes nothing", async () => {

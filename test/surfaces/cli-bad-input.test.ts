@@ -221,6 +221,12 @@ describe("the command itself", () => {
     expect(aside.trim().split("\n")).toHaveLength(1);
   });
 
+  test("a task that stands where a command would is refused at once, however long it is", async () => {
+    const { exit, aside } = await ended(["do it ".repeat(20_000)]);
+    expect([exit, aside.length < 500]).toEqual([2, true]);
+    expect((await ended(["tre"])).aside).toContain("Did you mean tree?");
+  });
+
   test.for(["help", "help agent", "help agent send", "agent help send"])("%s is the help", async (words) => {
     const { exit, out, aside } = await ended(words.split(" "));
     expect([exit, aside]).toEqual([0, ""]);

@@ -1,4 +1,8 @@
 /** `coppice mcp` as clients start it: a child process, spoken to by the protocol's own client over its standard streams. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { DatabaseSync } from "node:sqlite";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, onTestFinished, test } from "vitest";
@@ -72,4 +76,25 @@ test("HDR-4 REC-1 a client gets a tree; the next one goes on with what was kille
     "completed",
     "runtime_lost",
   ]);
+});
+
+test("REC-6 a client that is killed ends the server, which gives the tree back", async () => {
+  const place = placed();
+  const args = [BIN, "mcp", "--store", place.store, "--config", `${place.dir}/mine.ts`, "--provider", "mine"];
+  const server = spawn(NODE, args, { cwd: place.dir, stdio: "pipe" });
+  const ended = once(server, "close");
+  const answers = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
+  const ask = async (id: number, method: string, params: object): Promise<void> => {
+    server.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+    await answers.next();
+  };
+  const clientInfo = { name: "test", version: "1" };
+  await ask(1, "initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+  await ask(2, "tools/call", { name: "spawn_agent", arguments: { task_name: "held", message: "hold it" } });
+  // All that a killed client leaves are closed pipes.
+  for (const pipe of [server.stdout, server.stderr, server.stdin]) pipe.destroy();
+  expect((await ended)[0]).toBe(0);
+  using database = new DatabaseSync(place.store, { readOnly: true });
+  const leases = database.prepare("SELECT json_extract(body, '$.token') AS token FROM leases").all();
+  expect(leases).toEqual([{ token: null }]);
 });

@@ -9,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { parse } from "jsonc-parser";
 import { parse as parseToml } from "smol-toml";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
@@ -147,6 +147,49 @@ test.for([
   },
 );
 
+test.for([
+  ["claude-code", ".claude.json", '{ "theme": "dark" }'],
+  ["claude-code", ".claude.json", "{}"],
+  ["claude-code", ".claude.json", '{ "mcpServers": {} }'],
+  ["codex", ".codex/config.toml", "# nothing\n"],
+] as const)(
+  "%s: what is not there is not taken out, and nothing with it (%s %s)",
+  async ([client, name, text]) => {
+    const path = write(name, text);
+    expect(await setUp(client, "--undo")).toMatchObject({
+      exit: 0,
+      out: expect.stringContaining("has not got it"),
+    });
+    expect(readFileSync(path, "utf8")).toBe(text);
+  },
+);
+
+test("comments below the table of codex stay where they are", async () => {
+  const path = write(".codex/config.toml", TOML);
+  await setUp("codex");
+  const below = "\n# of the next one\n# [commented.out]\n# x = 1\n\n[last]\nx = 1\n# the end\n";
+  writeFileSync(path, `${readFileSync(path, "utf8")}${below}`);
+  await setUp("codex", "--provider", "echo");
+  for (const line of below.split("\n")) expect(readFileSync(path, "utf8")).toContain(line);
+  await setUp("codex", "--undo");
+  for (const line of below.split("\n")) expect(readFileSync(path, "utf8")).toContain(line);
+  expect(parseToml(readFileSync(path, "utf8"))).toEqual({ ...parseToml(TOML), last: { x: 1 } });
+});
+
+test("what is not UTF-8 is left as it is", async () => {
+  const path = write(".cursor/mcp.json", "");
+  const bytes = Buffer.from('{ "name": "J\xfcrgen" }', "latin1");
+  writeFileSync(path, bytes);
+  expect(await setUp("cursor")).toMatchObject({ exit: 2, aside: expect.stringContaining("left as it is") });
+  expect(readFileSync(path)).toEqual(bytes);
+});
+
+test("paths are written whole: the client is started elsewhere", async () => {
+  await setUp("cursor", "--config", "mine.ts", "--store", "mine.db");
+  const { args } = JSON.parse(readFileSync(join(home, ".cursor/mcp.json"), "utf8")).mcpServers.coppice;
+  expect(args.slice(-4)).toEqual(["--config", resolve("mine.ts"), "--store", resolve("mine.db")]);
+});
+
 test("a file that is a link stays one", async () => {
   const path = write("kept/settings.json", "{}\n");
   mkdirSync(join(home, ".gemini"));
@@ -168,11 +211,24 @@ test("doctor starts what the clients would start, and says what comes of it", as
   await setUp("cursor", "--store", join(home, "store.db"));
   write(".gemini/settings.json", '{ "mcpServers": { "coppice": { "command": "/nowhere/coppice" } } }');
   write(".codex/config.toml", "[[[");
+  const folder = process.cwd();
+  const project = join(home, "project");
+  write("project/.mcp.json", '{ "mcpServers": { "coppice": { "command": "touch", "args": ["ran"] } } }');
+  process.chdir(project);
+  onTestFinished(() => process.chdir(folder));
+  await setUp("vscode", "--scope", "project");
   const { out } = await ended(["doctor", "--json"]);
   expect(JSON.parse(out).clients).toMatchObject([
+    {
+      client: "claude-code",
+      scope: "project",
+      tried: { fault: expect.stringContaining("not started from here") },
+    },
     { client: "codex", tried: { fault: expect.stringContaining("left as it is") } },
+    { client: "vscode", scope: "project", tried: { tools: 13 } },
     { client: "cursor", scope: "user", tried: { tools: 13 } },
     { client: "gemini", tried: { fault: expect.stringContaining("no program") } },
   ]);
   expect(existsSync(join(home, "store.db"))).toBe(false);
+  expect(existsSync(join(project, "ran"))).toBe(false);
 });

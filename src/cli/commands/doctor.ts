@@ -33,7 +33,7 @@ export function addDoctor(program: Command, terminal: Terminal, version: string)
       const store = await checkStore(place);
       const vendors = vendorStates(process.env);
       const agents = await agentProgramStates();
-      const clients = await clientStates();
+      const clients = await clientStates(version);
       if (store.exit !== EXIT.ok) process.exitCode = store.exit;
       if (options.json === true) {
         terminal.json({

@@ -42,14 +42,20 @@ export function addMcp(program: Command, terminal: Terminal, version: string): v
     .action(async (options: ClientOptions) => {
       using protocol = protocolOutput();
       const note = (line: string): void => terminal.note(`coppice: ${line}`);
-      await using served = await serveClient(options, note);
-      await serveMcpStdio(
-        { ...served, version, clock: systemClock },
-        { input: process.stdin, output: protocol.output, onFault: ({ message }) => note(clean(message)) },
-        terminal.signal,
-      );
-      const tree = served.tree();
-      if (tree !== null) await tellWhatIsLeft(note, tree, options);
+      let left: string | null = null;
+      {
+        await using served = await serveClient(options, note);
+        terminal.endInOrder();
+        await serveMcpStdio(
+          { ...served, version, clock: systemClock },
+          { input: process.stdin, output: protocol.output, onFault: ({ message }) => note(clean(message)) },
+          terminal.signal,
+        );
+        const tree = served.tree();
+        if (tree !== null && served.isRoot) left = await whatIsLeft(tree, options);
+      }
+      // Said last: whoever would read it may have gone, too.
+      if (left !== null) note(left);
     });
 }
 
@@ -68,13 +74,10 @@ function protocolOutput(): Disposable & { readonly output: Writable } {
   };
 }
 
-async function tellWhatIsLeft(
-  note: (line: string) => void,
-  tree: TreeHandle,
-  { store }: ClientOptions,
-): Promise<void> {
+async function whatIsLeft(tree: TreeHandle, { store, config }: ClientOptions): Promise<string> {
   const { openWorks } = await tree.snapshot();
   const left = openWorks.length === 0 ? "" : `, ${counted(openWorks.length, "work")} not done`;
   const at = { tree: tree.id, store };
-  note(`the client has gone${left}. Look: ${commandLine("tree", at)}. Go on: ${commandLine("mcp", at)}`);
+  const again = commandLine("mcp", { ...at, config });
+  return `the client has gone${left}. Look: ${commandLine("tree", at)}. Go on: ${again}`;
 }

@@ -1,4 +1,5 @@
 /** `coppice setup`: our server in the settings of a client that somebody uses already, and out of them again. */
+import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { stringify } from "smol-toml";
 import type { JsonObject } from "../../protocol/json.ts";
@@ -64,8 +65,9 @@ async function setUp(
   const { scope, undo = false, dryRun = false } = options;
   const place = filePlace(client, scope);
   if (place === null) throw badUse(`${client.title} has no settings of a project; leave out --scope.`);
-  const file = readClientFile(client, place);
   const server = undo ? null : await serverOf(client, options, version);
+  // From here on nothing is waited for: the client may be running, and write what it keeps there.
+  const file = readClientFile(client, place);
   const text = withEntry(client, file, server);
   const action = actionOf(file.entry, server, text === file.text);
   if (!dryRun && text !== file.text) writeClientFile(client, file, text);
@@ -114,7 +116,14 @@ function actionOf(entry: JsonObject | null, server: ServerCommand | null, isSame
 async function serverOf({ provider }: McpClient, options: Options, version: string): Promise<ServerCommand> {
   const chosen = options.provider !== undefined || options.model !== undefined || provider === null;
   const same = chosen ? null : await installedAgentProgram([provider]);
-  const given = { ...(same === null ? {} : { provider: same }), ...options };
+  const { config, store } = options;
+  const given = {
+    ...(same === null ? {} : { provider: same }),
+    ...options,
+    // The client starts it in whatever folder it is in.
+    ...(config === undefined ? {} : { config: resolve(config) }),
+    ...(store === undefined ? {} : { store: resolve(store) }),
+  };
   const args = PASSED_ON.flatMap((option) => {
     const value = given[option];
     return value === undefined ? [] : [`--${option}`, value];

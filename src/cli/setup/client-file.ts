@@ -22,6 +22,9 @@ import { ENTRY, type McpClient, type ServerCommand } from "./clients.ts";
 import { isEmptyJson, readJson, writeJson } from "./entry-in-json.ts";
 import { readToml, writeToml } from "./entry-in-toml.ts";
 
+/** What is not UTF-8 would be changed by being read. */
+const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 export type Scope = "user" | "project";
 
 export interface ClientFile {
@@ -41,7 +44,7 @@ export function filePlace({ user, project }: McpClient, scope: Scope): string | 
 export function readClientFile(client: McpClient, place: string): ClientFile {
   const path = existsSync(place) ? realpathSync(place) : place;
   try {
-    const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+    const text = existsSync(path) ? UTF_8.decode(readFileSync(path)) : "";
     const document = client.format === "toml" ? readToml(text) : readJson(text);
     let found: unknown = document;
     for (const name of [...client.within, ENTRY]) found = (found as JsonObject | undefined)?.[name];
@@ -55,6 +58,7 @@ export function readClientFile(client: McpClient, place: string): ClientFile {
 
 /** The text with our entry, or without it where there is none. @throws CommandError where that would touch something else. */
 export function withEntry(client: McpClient, file: ClientFile, server: ServerCommand | null): string {
+  if (server === null && file.entry === null) return file.text;
   const entry = server === null ? undefined : client.entry(server);
   const path = [...client.within, ENTRY];
   try {

@@ -10,6 +10,8 @@ import type { JsonObject } from "../../protocol/json.ts";
 export interface ServerCommand {
   readonly command: string;
   readonly args: readonly string[];
+  /** Beside those that the client has itself. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface McpClient {

@@ -35,12 +35,15 @@ function withoutTable(lines: readonly string[], path: readonly string[]): string
   const ours = new RegExp(`^\\s*\\[${name}(?:\\.[^\\]]*)?\\]\\s*(?:#.*)?$`, "u");
   const header = /^\s*\[.*\]\s*(?:#.*)?$/u;
   const kept: string[] = [];
+  /** What stands below the last line of the table belongs to what follows. */
+  let below: string[] = [];
   let within = false;
   for (const line of lines) {
     if (header.test(line)) within = ours.test(line);
-    if (!within) kept.push(line);
+    if (within) below = /^\s*(?:#.*)?$/u.test(line) ? [...below, line] : [];
+    else kept.push(...below.splice(0), line);
   }
-  return kept;
+  return [...kept, ...below];
 }
 
 function withEntry(

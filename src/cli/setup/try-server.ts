@@ -11,9 +11,10 @@ const REVISION = "2025-06-18";
 
 export type Tried = { readonly tools: number } | { readonly fault: string };
 
-export async function tryServer({ command, args }: ServerCommand): Promise<Tried> {
+export async function tryServer({ command, args, env = {} }: ServerCommand): Promise<Tried> {
   try {
-    await using program = await startLineProcess({ command, args }, { clock: systemClock });
+    const spec = { command, args, env: { ...process.env, ...env } };
+    await using program = await startLineProcess(spec, { clock: systemClock });
     const timer = systemClock.setTimer(ANSWER_MS, () => void program.end({ graceMs: 0 }));
     try {
       return await greet(program);

@@ -170,6 +170,7 @@ export class OpenCodeTurn {
   /** Nobody answers any more; OpenCode takes back by itself what it has asked. */
   end(): void {
     this.#asked.clear();
+    this.#children.end();
     this.#beginning.resolve(false);
   }
 
@@ -246,7 +247,6 @@ export class OpenCodeTurn {
   #finish(): void {
     for (const [id, { kind, text }] of this.#open) this.#whole(id, kind, text);
     for (const call of this.#calls.values()) this.#over(call);
-    this.#children.end();
     this.end();
     this.#options.onEnded();
     const { outcome, error } = this.#outcome();
