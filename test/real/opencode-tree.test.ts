@@ -88,6 +88,7 @@ describe.skipIf("missing" in openCode)("a tree with OpenCode at its root", () =>
 
   test("C8.1 SEC-1 POL-2 its own agents are shown with what they said, have no tools of the tree, and take all effects", async () => {
     const home = openCodeHome(server);
+    const before = server.requests.length;
     await using runtime = await open(home, { nativeAgents: true, isolated: true });
     const tree = await runtime.openTree({ provider: "opencode" });
     const prompt = `${ask.call("bash", { command: "echo hi", description: "say hi" })} ${ask.text("found by its own")}`;
@@ -106,7 +107,7 @@ describe.skipIf("missing" in openCode)("a tree with OpenCode at its root", () =>
         .filter((name) => name.startsWith("coppice")),
     ).toEqual([]);
     const { usage } = await tree.root.record();
-    expect(usage.inputTokens).toBe(10 * server.requests.length);
+    expect(usage.inputTokens).toBe(10 * (server.requests.length - before));
     await expect(runtime.openTree({ provider: "opencode", effects: ["read"] })).rejects.toMatchObject({
       code: "POLICY_UNMET",
     });
