@@ -42,6 +42,7 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
   }
 
   test("C8.1 SEC-1 POL-2 its own agents are shown with what they said, have no say in the tree, and take all effects", async () => {
+    const before = server.requests.length;
     await using runtime = await open(claudeHome(server), { nativeAgents: true });
     const tree = await runtime.openTree({ provider: "claude" });
     const prompt = `${ask.call("spawn_agent", { task_name: "one", message: "go", ...CHILD })} ${ask.text("found by its own")}`;
@@ -81,7 +82,6 @@ describe.skipIf("missing" in claude)("a tree with Claude at its root", () => {
 
   test("RUN-5 it spawns two children on another provider, waits for both, and answers", async () => {
     const home = claudeHome(server);
-    const before = server.requests.length;
     await using runtime = await open(home);
     const tree = await runtime.openTree({ provider: "claude", instructions: "Speak in verse." });
     const script = [
