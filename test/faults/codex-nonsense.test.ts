@@ -58,7 +58,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "never answers": {
     program: `setInterval(() => {}, 1000)`,
     reason: "provider_unavailable",
-    told: /initialize|does not open a session/u,
+    told: /initialize|does not open a session|has not answered `openSession`/u,
   },
 };
 
