@@ -67,11 +67,12 @@ async function serveNew(options: ClientOptions, note: (line: string) => void): P
   const workspace = folderOf("--dir", options.dir ?? ".");
   const { path } = newStorePlace(options.store);
   const choice = await host.choice(options);
-  let held: HeldRuntime | null = null;
-  const hold = async (): Promise<HeldRuntime> =>
-    (held ??= await heldRuntime(await openSqliteStore({ path }), host));
+  const closing = new AsyncDisposableStack();
+  let runtime: Runtime | null = null;
+  const held = async (): Promise<Runtime> =>
+    (runtime ??= closing.use(await runtimeOf(closing.adopt(await openSqliteStore({ path }), closed), host)));
   // One that is there and cannot be used is told to who starts the server, not to a model later.
-  if (existsSync(path)) await hold();
+  if (existsSync(path)) await held();
   const { provider, model } = choice ?? (await installed(note));
   const asked = profile === undefined ? {} : { profile };
   const made = {
@@ -87,25 +88,25 @@ async function serveNew(options: ClientOptions, note: (line: string) => void): P
     faces: hostToolFaces({ threadTools: THREAD_TOOLS, ...host.settings }, asked),
     logger: storeTroubleLogger(note),
     open: async (id) => {
-      const { runtime } = await hold();
-      return asRoot(await runtime.openTree(id === null ? made : { id }));
+      const owner = await held();
+      return asRoot(await owner.openTree(id === null ? made : { id }));
     },
   });
-  return served(client, true, async () => held?.[Symbol.asyncDispose]());
+  return served(client, true, closing);
 }
 
 function asRoot(tree: TreeHandle): OpenedTree {
   return { tree, tools: tree.root.tools({ shortTransport: true }) };
 }
 
-function served(client: HostTree, isRoot: boolean, close: () => Promise<void>): ServedClient {
+function served(client: HostTree, isRoot: boolean, closing: AsyncDisposableStack): ServedClient {
   const tree = (): TreeHandle | null => client.tree;
   return {
     tools: client.tools,
     tree,
     isRoot,
     progress: () => progressOf(tree()),
-    [Symbol.asyncDispose]: close,
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
   };
 }
 
@@ -126,8 +127,7 @@ async function serveOld(
 ): Promise<ServedClient> {
   const host = await hostOf(options);
   await using stack = new AsyncDisposableStack();
-  const store = await openForWriting(newStorePlace(options.store));
-  stack.defer(() => store.close());
+  const store = stack.adopt(await openForWriting(newStorePlace(options.store)), closed);
   const reader = await findTree(store, await treeOf(store, options.tree, token));
   // Before it is opened, which would begin what waits to run.
   if (token === "" && !(await reader.agent(ROOT_PATH)).hostDriven)
@@ -135,7 +135,7 @@ async function serveOld(
       `the root of ${reader.id} is an agent of its own and no client's; write to it with: npx coppice agent followup /root --tree ${reader.id}, or leave out --tree for a new tree.`,
     );
   await host.requireRunnable(store, reader);
-  const { runtime } = stack.use(await heldRuntime(store, host));
+  const runtime = stack.use(await runtimeOf(store, host));
   const open = async (): Promise<OpenedTree> => {
     const tree = await runtime.openTree({ id: reader.id });
     if (token === "") return asRoot(tree);
@@ -143,8 +143,7 @@ async function serveOld(
   };
   const opened = await open();
   const client = new HostTree({ faces: opened.tools, open, opened, logger: storeTroubleLogger(note) });
-  const kept = stack.move();
-  return served(client, token === "", () => kept.disposeAsync());
+  return served(client, token === "", stack.move());
 }
 
 async function treeOf(store: Store, tree: string | undefined, token: string): Promise<string | undefined> {
@@ -158,18 +157,10 @@ async function treeOf(store: Store, tree: string | undefined, token: string): Pr
   );
 }
 
-interface HeldRuntime extends AsyncDisposable {
-  readonly runtime: Runtime;
+function runtimeOf(store: Store, host: Host): Promise<Runtime> {
+  return host.runtime(store, { pace: 0, demo: false, threadTools: THREAD_TOOLS });
 }
 
-/** Closing it closes its store. */
-async function heldRuntime(store: Store, host: Host): Promise<HeldRuntime> {
-  const runtime = await host.runtime(store, { pace: 0, demo: false, threadTools: THREAD_TOOLS });
-  return {
-    runtime,
-    async [Symbol.asyncDispose]() {
-      await runtime.close();
-      await store.close();
-    },
-  };
+function closed(store: Store): Promise<void> {
+  return store.close();
 }

@@ -87,12 +87,7 @@ export async function readResource({ tree }: ResourceSource, uri: string) {
   const asked = URL.canParse(uri) ? new URL(uri) : null;
   const name = asked?.host ?? "";
   if (asked?.protocol !== SCHEME || !Object.hasOwn(RESOURCES, name) || asked.pathname !== "")
-    throw notFound(
-      uri,
-      `there are ${listResources()
-        .map((one) => one.uri)
-        .join(", ")}`,
-    );
+    throw notFound(uri);
   const owned = tree();
   const after = asked.searchParams.get("after");
   const page = owned === null ? { rows: [], next: null } : await RESOURCES[name]!.read(owned, after);
@@ -102,9 +97,10 @@ export async function readResource({ tree }: ResourceSource, uri: string) {
 
 const SHOWN_CHARACTERS = 200;
 
-function notFound(uri: string, instead: string): ProtocolError {
+function notFound(uri: string): ProtocolError {
+  const known = listResources().map((one) => one.uri);
   return new ProtocolError(
     ProtocolErrorCode.InvalidParams,
-    `There is no resource ${uri.slice(0, SHOWN_CHARACTERS)}; ${instead}.`,
+    `There is no resource ${uri.slice(0, SHOWN_CHARACTERS)}; there are ${known.join(", ")}.`,
   );
 }

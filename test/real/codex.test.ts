@@ -2,27 +2,19 @@
 import { expect } from "vitest";
 import { startModelServer } from "../support/model-server/model-server.ts";
 import { ask } from "../support/model-server/script.ts";
-import { codexHome } from "./support/codex.ts";
-import { speak } from "./support/rpc.ts";
+import { codexHome, speakCodex } from "./support/codex.ts";
 import { testReal } from "./support/test-real.ts";
 
 testReal("codex", "answers, calls a tool of ours, is stopped, and is gone", async (codex) => {
   await using server = await startModelServer();
   const home = codexHome(server);
-  const { request, told, peer, program } = await speak(codex, home, {
-    args: ["app-server"],
-    versioned: false,
+  const { request, told, peer, program } = await speakCodex(codex, home, {
     onRequest: async (method, params) => {
       expect(method).toBe("item/tool/call");
       expect(params).toMatchObject({ namespace: "ours", tool: "look", arguments: { at: "a" } });
       return { contentItems: [{ type: "inputText", text: "saw a" }], success: true };
     },
   });
-  await request("initialize", {
-    clientInfo: { name: "coppice", title: "Coppice", version: "0.1.0" },
-    capabilities: { experimentalApi: true, requestAttestation: false },
-  });
-  await peer.notify("initialized");
   const inputSchema = { type: "object", properties: { at: { type: "string" } }, required: ["at"] };
   const look = { type: "function", name: "look", description: "Looks at one thing.", inputSchema };
   const { thread } = await request("thread/start", {

@@ -12,10 +12,9 @@ import { type ModelServer, startModelServer } from "../support/model-server/mode
 import { ask } from "../support/model-server/script.ts";
 import { BIN, NODE } from "../support/cli.ts";
 import { claudeHome, type ClaudeModule, claudeOptions } from "./support/claude.ts";
-import { codexHome } from "./support/codex.ts";
+import { codexHome, speakCodex } from "./support/codex.ts";
 import type { Home } from "./support/home.ts";
 import { openCodeHome, serveOpenCode } from "./support/opencode.ts";
-import { speak } from "./support/rpc.ts";
 import { testReal } from "./support/test-real.ts";
 
 const PROMPT = [
@@ -49,16 +48,9 @@ testReal("codex", "is a client of `coppice mcp`, as `coppice setup codex` makes 
   await using server = await startModelServer();
   const home = codexHome(server);
   setUp("codex", home);
-  const { request, told, peer, program } = await speak(codex, home, {
-    args: ["app-server"],
-    versioned: false,
+  const { request, told, peer, program } = await speakCodex(codex, home, {
     onRequest: async () => ({}),
   });
-  await request("initialize", {
-    clientInfo: { name: "test", title: "Test", version: "0.1.0" },
-    capabilities: { experimentalApi: true, requestAttestation: false },
-  });
-  await peer.notify("initialized");
   const { thread } = await request("thread/start", { cwd: home.workspace });
   // Its first turn would go without the tools of servers that are yet starting.
   await told.next(

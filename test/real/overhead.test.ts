@@ -14,11 +14,10 @@ import { startModelServer } from "../support/model-server/model-server.ts";
 import { ask } from "../support/model-server/script.ts";
 import { processesWith } from "../support/processes.ts";
 import { claudeAdapter, claudeHome, type ClaudeModule, claudeOptions } from "./support/claude.ts";
-import { codexHome } from "./support/codex.ts";
+import { codexHome, speakCodex } from "./support/codex.ts";
 import type { Home } from "./support/home.ts";
 import { openCodeAdapter, openCodeHome, serveOpenCode } from "./support/opencode.ts";
 import type { ProgramName } from "./support/programs.ts";
-import { speak } from "./support/rpc.ts";
 import { testReal } from "./support/test-real.ts";
 
 /** Gives one conversation a prompt, and resolves with its answer. */
@@ -91,15 +90,7 @@ function footprint({ path }: Home): { readonly megabytes: number; readonly proce
 
 testReal("codex", "costs little beside its program alone", async (codex) => {
   await using server = await startModelServer();
-  const { request, told, peer } = await speak(codex, codexHome(server), {
-    args: ["app-server"],
-    versioned: false,
-  });
-  await request("initialize", {
-    clientInfo: { name: "test", title: "Test", version: "0.1.0" },
-    capabilities: { experimentalApi: true, requestAttestation: false },
-  });
-  await peer.notify("initialized");
+  const { request, told, peer } = await speakCodex(codex, codexHome(server));
   const { thread } = await request("thread/start", {});
   const direct: Turn = async (text) => {
     const { turn } = await request("turn/start", { threadId: thread.id, input: [{ type: "text", text }] });

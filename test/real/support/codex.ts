@@ -1,6 +1,8 @@
 /** Codex in a home of its own, on a model of ours. */
 import type { ModelServer } from "../../support/model-server/model-server.ts";
 import { type Home, makeHome } from "./home.ts";
+import type { Installed } from "./programs.ts";
+import { speak, type Speaking, type SpeakOptions } from "./rpc.ts";
 
 export interface CodexHomeOptions {
   /** A name that Codex does not know gets plain function tools; one of its catalogue may get others. */
@@ -47,4 +49,19 @@ ${tables.join("\n")}
 `,
   );
   return home;
+}
+
+/** Its app server, as a client that has greeted it. */
+export async function speakCodex(
+  codex: Installed,
+  home: Home,
+  options: Pick<SpeakOptions, "onRequest"> = {},
+): Promise<Speaking> {
+  const speaking = await speak(codex, home, { args: ["app-server"], versioned: false, ...options });
+  await speaking.request("initialize", {
+    clientInfo: { name: "coppice", title: "Coppice", version: "0.1.0" },
+    capabilities: { experimentalApi: true, requestAttestation: false },
+  });
+  await speaking.peer.notify("initialized");
+  return speaking;
 }
